@@ -210,18 +210,31 @@ void add_row(const Row& row, MetricType type, const std::vector<StrategyMetrics>
 /// Prometheus' value for "none".
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
+/// Store and server, and the deployment if it has a name.
+Labels labels_of(const std::string& store, const std::string& endpoint, const Facts& facts) {
+  Labels labels{{"store", store}, {"endpoint", endpoint}};
+  const auto name = facts.deployments.find(store);
+  if (name != facts.deployments.end()) labels.push_back({"deployment", name->second});
+  return labels;
+}
+
 /// Adds the series of one row and family.
-void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture& family) {
-  const Labels labels{{"store", family.store}, {"family", family.family}};
+void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture& family,
+                const Facts& facts) {
+  Labels labels = labels_of(family.store, family.endpoint, facts);
+  labels.push_back({"family", family.family});
   const auto add = [&](const loadgen::HistogramSnapshot& samples) {
     LatencyBuckets buckets;
     buckets.add(samples);
     add_histogram(metric, labels, buckets);
   };
+  const bool unknown = family.blind && metric.type == kGauge;
   const auto visit = [&](auto member) {
     const auto& figure = family.*member;
     using Figure = std::remove_cvref_t<decltype(figure)>;
-    if constexpr (std::is_same_v<Figure, results::Distribution>) {
+    if (unknown) {
+      add_number(metric, labels, kNone);
+    } else if constexpr (std::is_same_v<Figure, results::Distribution>) {
       add(family.holds);
     } else if constexpr (std::is_same_v<Figure, std::optional<results::Distribution>>) {
       add(family.waits);
@@ -262,21 +275,30 @@ constexpr auto kSourceNumbers = std::to_array<SourceNumber>({
      [](const SourcePicture& source) { return static_cast<double>(source.commands); }},
 });
 
-Labels labels_of(const SourcePicture& source) {
-  return {{"store", source.facts.store}, {"endpoint", source.facts.endpoint}};
-}
-
-void add_sources(std::vector<MetricFamily>& all, const std::vector<SourcePicture>& sources) {
+void add_sources(std::vector<MetricFamily>& all, const std::vector<SourcePicture>& sources,
+                 const Facts& facts) {
+  const auto labels_of_source = [&](const SourcePicture& source) {
+    return labels_of(source.facts.store, source.facts.endpoint, facts);
+  };
   for (const SourceNumber& row : kSourceNumbers) {
     MetricFamily& metric = add_family(all, row.name, row.help, row.type);
     for (const SourcePicture& source : sources) {
-      add_number(metric, labels_of(source), row.value(source));
+      add_number(metric, labels_of_source(source), row.value(source));
     }
+  }
+  MetricFamily& blind = add_family(
+      all, "lockbench_watch_blind_for_seconds",
+      "Length of the present outage, and its reason as a label; only while blind.", kGauge);
+  for (const SourcePicture& source : sources) {
+    if (source.sees) continue;
+    Labels labels = labels_of_source(source);
+    labels.push_back({"reason", loadgen::info_of(loadgen::reason_of(source.blind_reason)).name});
+    add_number(blind, std::move(labels), source.blind_for);
   }
   MetricFamily& info = add_family(all, "lockbench_watch_source_info",
                                   "How a server is watched, as labels; always 1.", kGauge);
   for (const SourcePicture& source : sources) {
-    Labels labels = labels_of(source);
+    Labels labels = labels_of_source(source);
     labels.push_back({"way", source.facts.way});
     labels.push_back({"accuracy", std::string(watch::name_of(source.facts.accuracy))});
     add_number(info, std::move(labels), 1);
@@ -326,9 +348,9 @@ std::vector<MetricFamily> collect(const WatchMetrics& metrics, const Facts& fact
   for (const FamilyRow& row : results::kFamilyRows) {
     if (row.metric == nullptr) continue;
     MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
-    for (const FamilyPicture& family : picture->families) add_figure(metric, row, family);
+    for (const FamilyPicture& family : picture->families) add_figure(metric, row, family, facts);
   }
-  add_sources(all, picture->sources);
+  add_sources(all, picture->sources, facts);
   add_number(add_family(all, "lockbench_watch_unfollowed_locks",
                         "Locks that were seen but are not followed, for lack of memory.", kGauge),
              {}, static_cast<double>(picture->locks_unfollowed));

@@ -116,7 +116,8 @@ class Histories {
                          .waiting = record.waiting});
     };
     for (const Happening& event : happenings.list) {
-      add_one(event.at, name_of(event.kind), shown_hash(event.owner));
+      add_one(event.at, name_of(event.kind),
+              event.owner == kUnnamed ? "" : shown_hash(event.owner));
     }
     if (happenings.list.empty()) add_one(record.at, "queue_changed", "");
   }
@@ -133,8 +134,10 @@ class Histories {
 /// Figures of a family of locks, in memory that does not grow with their number.
 class FamilyBook {
  public:
-  FamilyBook(std::string store, std::string family, TimePoint began) : began_(began) {
+  FamilyBook(std::string store, std::string endpoint, std::string family, TimePoint began)
+      : began_(began) {
     known_.store = std::move(store);
+    known_.endpoint = std::move(endpoint);
     known_.family = std::move(family);
   }
 
@@ -151,19 +154,27 @@ class FamilyBook {
         known_.margin_min = std::min(known_.margin_min.value_or(margin), margin);
       }
       if (event.kind == Kind::expired && event.was_renewed) ++known_.expired_after_renewal;
-      if (event.kind != Kind::granted) continue;
-      owners_.add(event.owner);
-      if (!event.counted) continue;
+      if (const std::string_view wrong = wrong_with(event); !wrong.empty()) {
+        known_.latest_lock.insert_or_assign(std::string(wrong), record.name);
+      }
+      const bool tells_owner = event.kind == Kind::granted || event.kind == Kind::named;
+      if (tells_owner && event.owner != kUnnamed) {
+        owners_.add(event.owner);
+        if (event.counted) {
+          frequent_.add(event.owner);
+          ++named_;
+        }
+      }
+      if (event.ttl) longest_ttl_ = std::max(longest_ttl_, *event.ttl);
+      if (event.kind != Kind::granted || !event.counted) continue;
       acquired_.add(event.at);
-      frequent_.add(event.owner);
       if (event.waited) known_.waits.record(*event.waited);
     }
     if (happenings.unseen_holdings > 0) acquired_.add(record.at, happenings.unseen_holdings);
     coalesced_ = coalesced_ || happenings.coalesced;
-    if (const auto changes = happenings.changes_of_holding) {
-      changes_per_holding_ =
-          changes_per_holding_ == 0 ? *changes : std::min(changes_per_holding_, *changes);
-    }
+    unexplained_ += happenings.unexplained;
+    changes_per_holding_ =
+        std::max(changes_per_holding_, happenings.changes_of_holding.value_or(0));
     known_.held_now += record.holders.size() - held;
     if (record.waiting == waiting) return;
     known_.waiting_now = known_.waiting_now.value_or(0) + record.waiting - waiting;
@@ -174,6 +185,24 @@ class FamilyBook {
   void waits_known() {
     if (!known_.waiting_now) known_.waiting_now = 0;
   }
+  /// Notes that a holding lasts too long, or that its renewals have stopped. Once for each.
+  void held_long(const LockRecord& record) {
+    ++known_.held_long;
+    known_.latest_lock.insert_or_assign("held_long", record.name);
+  }
+  void renewal_stopped(const LockRecord& record) {
+    ++known_.renewals_stopped;
+    known_.latest_lock.insert_or_assign("renewal_stopped", record.name);
+  }
+  /// Whether nothing but expiries was seen to end its locks: a schedule, or holders that always
+  /// overrun; then another client would soon take the lock, or wait for it.
+  bool is_never_released() const {
+    constexpr std::uint64_t kFewest = 5;
+    return known_.expired_while_held + known_.lapsed >= kFewest &&
+           known_.releases + known_.renewals + known_.undecided + known_.taken_over +
+                   known_.owner_changed + known_.session_lost + known_.most_waiting ==
+               0;
+  }
   /// Adds a lock. `forgets`: locks have been forgotten, so this one may have been counted before.
   void lock_added(std::uint64_t key, bool forgets) {
     locks_.add(key);
@@ -182,41 +211,62 @@ class FamilyBook {
   }
 
   /// The figures, except those that need each lock's record: the oldest, the leaks, the long holds.
-  /// `missed`: changes that its sources could not look at.
-  FamilyPicture picture(TimePoint now, Accuracy of_source, std::uint64_t missed) {
+  /// `missed`: changes that its sources could not look at. `gaps`: they did not see all the time.
+  FamilyPicture picture(TimePoint now, Accuracy of_source, std::uint64_t missed, bool gaps) {
     FamilyPicture picture = known_;
     if (forgot_) picture.locks = std::max(picture.locks, locks_.count());
     picture.owners = owners_.count();
-    if (picture.acquisitions > 0) {
-      picture.largest_share =
-          static_cast<double>(frequent_.most()) / static_cast<double>(picture.acquisitions);
+    if (named_ > 0) {
+      picture.largest_share = static_cast<double>(frequent_.most()) / static_cast<double>(named_);
     }
+    picture.owner_share = share(named_, picture.acquisitions + unexplained_ / kGrantAndEnd);
+    picture.hold_share = share(picture.holds.count(), ended() + unexplained_ / kGrantAndEnd);
     picture.acquisitions_per_second = acquired_.rate(now, began_);
-    picture.hold = loadgen::to_distribution(picture.holds);
+    if (picture.hold_share >= kFewestSeen) picture.hold = loadgen::to_distribution(picture.holds);
     if (picture.waiting_now) picture.wait = loadgen::to_distribution(picture.waits);
     // If whole holdings were seen and no changes were ever merged, each change was seen.
     const bool all_seen =
         of_source == Accuracy::at_least && !coalesced_ && picture.holds.count() > 0;
     picture.sight = all_seen ? Accuracy::exact : of_source;
     picture.missed = missed;
-    if (missed > 0) picture.sight = std::max(of_source, Accuracy::at_least);
+    if (missed > 0 || gaps) picture.sight = std::max(of_source, Accuracy::at_least);
     picture.accuracy = name_of(picture.sight);
     picture.queue = queue_.parts(now);
+    picture.acquired_meanwhile = acquired_.latest(now, 10 * (Lows::kParts + 1));
     return picture;
   }
-  std::uint64_t changes_per_holding() const { return changes_per_holding_; }
+  /// The most seen of a whole holding; 0: none was seen yet, or renewals make it tell nothing.
+  std::uint64_t changes_per_holding() const {
+    return known_.renewals > 0 ? 0 : changes_per_holding_;
+  }
+  /// Of the grants, but at most a minute.
+  Duration longest_ttl() const { return std::min<Duration>(longest_ttl_, std::chrono::minutes(1)); }
   /// The figures so far, without those that picture() computes.
   const FamilyPicture& known() const { return known_; }
 
  private:
+  /// If fewer holdings were seen whole, their lengths are withheld: they are mostly the long ones.
+  static constexpr double kFewestSeen = 0.1;
+  static constexpr std::uint64_t kGrantAndEnd = 2;  ///< the fewest changes of a holding
+
+  static double share(std::uint64_t part, std::uint64_t all) {
+    return all == 0 ? 1 : std::min(1.0, static_cast<double>(part) / static_cast<double>(all));
+  }
+  std::uint64_t ended() const {
+    return known_.releases + known_.expired_while_held + known_.undecided + known_.session_lost +
+           known_.owner_changed + known_.lapsed;
+  }
+
   const TimePoint began_;
   FamilyPicture known_;
-  PerSecond acquired_{16};
+  PerSecond acquired_{64};
   Lows queue_;
   Distinct owners_, locks_;
   Frequent frequent_;
   bool forgot_ = false, coalesced_ = false;
-  std::uint64_t changes_per_holding_ = 0;  ///< fewest seen; 0: none yet
+  Duration longest_ttl_{};
+  std::uint64_t changes_per_holding_ = 0;  ///< most seen; 0: none yet
+  std::uint64_t unexplained_ = 0, named_ = 0;
 };
 
 }  // namespace lockbench::watch

@@ -56,6 +56,7 @@ double hurt_of(const Figures& lock, std::uint64_t waiting) {
   return hurt;
 }
 
+/// `now`: until when its state is known.
 Figures figures_of(const LockRecord& record, TimePoint now, bool held_long) {
   Figures figures;
   static_cast<Counts&>(figures) = record.counts;
@@ -81,21 +82,30 @@ std::optional<double> dispersion_of(const std::vector<std::uint32_t>& counts) {
   return (squares - n * mean * mean) / (n - 1) / mean;
 }
 
-/// The bound above which a holding of the family is long; nothing: too few have ended to tell.
-std::optional<Duration> long_from(const FamilyBook& book, const LedgerOptions& options) {
+/// From when on a holding of a family is long.
+struct LongFrom {
+  Duration bound{};
+  bool only_if_silent = false;  ///< not if the holder shows that it is alive, as a leader does
+};
+
+LongFrom long_from(const FamilyBook& book, const LedgerOptions& options) {
   constexpr std::uint64_t kFewest = 20;
-  constexpr int kTimesP99 = 10;
-  constexpr Duration kNeverLong = std::chrono::seconds(1);
+  constexpr int kTimesP99 = 10, kTimesLongest = 20;
+  constexpr Duration kNeverLong = std::chrono::seconds(1), kShortest = std::chrono::minutes(1),
+                     kWithoutAny = std::chrono::hours(1);
   const loadgen::HistogramSnapshot& hold = book.known().holds;
-  if (options.held_longer || hold.count() < kFewest) return options.held_longer;
-  return std::max(kTimesP99 * hold.percentile(0.99), kNeverLong);
+  if (options.held_longer) return {*options.held_longer};
+  if (hold.count() >= kFewest) return {std::max(kTimesP99 * hold.percentile(0.99), kNeverLong)};
+  if (hold.count() == 0) return {kWithoutAny, true};
+  return {std::max<Duration>(kTimesLongest * hold.max, kShortest), true};
 }
 
 /// Age of the oldest claim, in seconds.
 std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now) {
   std::optional<double> longest;
   for (const Claim& claim : claims) {
-    longest = std::max(longest.value_or(0), seconds(now - claim.since));
+    const Duration age = std::max(now - claim.since, Duration::zero());
+    longest = std::max(longest.value_or(0), seconds(age));
   }
   return longest;
 }
@@ -103,13 +113,22 @@ std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now
 /// Adds to families the figures that need each lock's record, and finds the worst locks.
 class Scan {
  public:
-  Scan(TimePoint now, std::vector<std::optional<Duration>> bounds)
-      : now_(now), bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
+  explicit Scan(std::vector<LongFrom> bounds)
+      : bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
 
-  void look(std::size_t place, const LockRecord& record, FamilyPicture& family) {
-    const Figures figures = figures_of(record, now_, is_held_long(record));
-    family.oldest_hold = std::max(family.oldest_hold, longest_of(record.holders, now_).value_or(0));
-    family.oldest_wait = std::max(family.oldest_wait, longest_of(record.waiters, now_).value_or(0));
+  /// `now`: until when the lock's state is known.
+  void look(std::size_t place, LockRecord& record, FamilyPicture& family, FamilyBook& book,
+            TimePoint now) {
+    const Figures figures = figures_of(record, now, is_held_long(record, now));
+    if (figures.held_long_now > 0 && !std::exchange(record.long_counted, true)) {
+      book.held_long(record);
+    }
+    if (figures.renewal_stopped_now > 0 && !std::exchange(record.stopped_counted, true)) {
+      book.renewal_stopped(record);
+    }
+    if (figures.held_long_now > 0) family.long_from = bounds_[record.family].bound;
+    family.oldest_hold = std::max(family.oldest_hold, longest_of(record.holders, now).value_or(0));
+    family.oldest_wait = std::max(family.oldest_wait, longest_of(record.waiters, now).value_or(0));
     family.without_ttl_now += figures.without_ttl_now;
     family.held_long_now += figures.held_long_now;
     family.renewal_stopped_now += figures.renewal_stopped_now;
@@ -120,10 +139,13 @@ class Scan {
     keep(place, hurt_of(figures, record.waiting));
   }
 
-  bool is_held_long(const LockRecord& record) const {
-    const auto held = longest_of(record.holders, now_);
-    const auto& bound = bounds_[record.family];
-    return held && bound && *held > seconds(*bound);
+  bool is_held_long(const LockRecord& record, TimePoint now) const {
+    const auto held = longest_of(record.holders, now);
+    const LongFrom& from = bounds_[record.family];
+    if (!held || *held <= seconds(from.bound)) return false;
+    // It is kept on purpose.
+    if (record.given_back || record.never_released) return false;
+    return !from.only_if_silent || !record.shows_life(now);
   }
 
   /// Places of the worst locks, the worst first.
@@ -143,8 +165,7 @@ class Scan {
     worst_.emplace(hurt, place);
   }
 
-  const TimePoint now_;
-  const std::vector<std::optional<Duration>> bounds_;
+  const std::vector<LongFrom> bounds_;
   std::vector<std::uint64_t> most_waiting_;
   std::set<std::pair<double, std::size_t>, std::greater<>> worst_;
 };
@@ -158,7 +179,12 @@ LockPicture picture_of(const LockRecord& record, const FamilyPicture& family, bo
   picture.lock = record.name;
   picture.shape = name_of(record.shape);
   picture.trouble = trouble_of(picture.figures);
-  if (!record.holders.empty()) picture.holder = shown_hash(record.holders.front().owner);
+  if (!record.holders.empty()) {
+    const Claim& first = record.holders.front();
+    picture.holder = first.owner == kUnnamed ? "?"
+                     : first.shown.empty()   ? shown_hash(first.owner)
+                                             : first.shown;
+  }
   picture.held_seconds = longest_of(record.holders, now);
   if (record.expiry) picture.ttl_left_seconds = std::max(0.0, seconds(*record.expiry - now));
   if (family.waiting_now) picture.waiting_now = record.waiting;
@@ -175,10 +201,29 @@ struct Ledger::State {
     SourcePicture picture;
     TimePoint sees_since{};
     TimePoint blind_since{};
-    std::uint32_t epoch = 0;
+    TimePoint seen_until = TimePoint::max();
+    std::uint32_t epoch = 0;  ///< counts its gaps
+    Distinct no_locks{};
 
-    double blind_seconds(TimePoint now) const {
-      return picture.blind_seconds + (picture.sees ? 0 : seconds(now - blind_since));
+    double blind_for(TimePoint now) const {
+      return picture.sees ? 0 : seconds(std::max(now - blind_since, Duration::zero()));
+    }
+    double blind_seconds(TimePoint now) const { return picture.blind_seconds + blind_for(now); }
+    bool had_gaps() const { return !picture.sees || epoch > 0 || !picture.facts.progress.empty(); }
+    /// How well it has seen so far, all in all.
+    Accuracy accuracy() const {
+      const bool missed_any = had_gaps() || picture.missed > 0;
+      return missed_any ? std::max(picture.facts.accuracy, Accuracy::at_least)
+                        : picture.facts.accuracy;
+    }
+    /// Whether it sees, and no gap ended less than `time` ago.
+    bool sees_for(Duration time, TimePoint now) const {
+      return picture.sees && (epoch == 0 || now - sees_since >= time);
+    }
+    /// The latest time of which the lock's state is known: ages count until then.
+    TimePoint known_until(const LockRecord& record, TimePoint now) const {
+      if (!picture.sees || record.epoch != epoch) return std::min(now, blind_since);
+      return std::min(now, seen_until);
     }
   };
 
@@ -196,6 +241,8 @@ struct Ledger::State {
   std::vector<Endpoint> endpoints;
   LockTable locks;
   std::vector<FamilyBook> books;
+  std::set<std::string> families_known;  ///< on whichever endpoint
+  FindingLog findings;
   Histories histories{64};
   std::set<std::string> proposals;
   Distinct unfollowed, owners;
@@ -218,21 +265,27 @@ struct Ledger::State {
     return endpoints.size() - 1;
   }
 
-  std::uint32_t book_of(const std::string& store, const std::string& lock, TimePoint at) {
-    const auto find = [&](const std::string& family) {
-      return std::ranges::find_if(books, [&](const FamilyBook& book) {
-        return book.known().store == store && book.known().family == family;
-      });
-    };
+  std::uint32_t book_of(const SourceFacts& source, const std::string& lock, TimePoint at) {
     std::string family = families.family_of(lock);
-    auto found = find(family);
-    if (found == books.end() && books.size() >= options.most_families) {
+    if (families_known.size() < options.most_families) {
+      families_known.insert(family);
+    } else if (!families_known.contains(family)) {
       family = Families::kOther;
-      found = find(family);
     }
+    const auto found = std::ranges::find_if(books, [&](const FamilyBook& book) {
+      return book.known().store == source.store && book.known().endpoint == source.endpoint &&
+             book.known().family == family;
+    });
     if (found != books.end()) return static_cast<std::uint32_t>(found - books.begin());
-    books.emplace_back(store, family, at);
+    books.emplace_back(source.store, source.endpoint, family, at);
     return static_cast<std::uint32_t>(books.size() - 1);
+  }
+
+  /// Whether the lock was declared to end by expiry only.
+  bool is_never_released(const std::string& lock) const {
+    return std::ranges::any_of(options.never_released, [&](const std::string& pattern) {
+      return glob_matches(pattern, lock);
+    });
   }
 
   std::optional<std::size_t> place_of(std::size_t endpoint, const Sighting& sighting) {
@@ -252,7 +305,8 @@ struct Ledger::State {
     LockRecord& record = locks.at(*place);
     record.name = sighting.lock.substr(0, Families::kLongestName);
     record.endpoint = static_cast<std::uint16_t>(endpoint);
-    record.family = book_of(endpoints[endpoint].picture.facts.store, sighting.lock, sighting.at);
+    record.never_released = is_never_released(sighting.lock);
+    record.family = book_of(endpoints[endpoint].picture.facts, sighting.lock, sighting.at);
     books[record.family].lock_added(key, locks.forgot_any());
     return place;
   }
@@ -268,15 +322,19 @@ struct Ledger::State {
                               .accuracy = endpoint.picture.facts.accuracy,
                               .epoch = endpoint.epoch,
                               .sees_since = endpoint.sees_since,
-                              .changes_per_holding = book.changes_per_holding()};
+                              .changes_per_holding = book.changes_per_holding(),
+                              .never_released = record.never_released || book.is_never_released(),
+                              .shows_owners = options.shows_owners};
     const Happenings happenings = derive(record, std::move(sighting), judgement);
     for (const Happening& event : happenings.list) {
-      if (event.kind != Happening::Kind::granted) continue;
-      owners.add(event.owner);
+      const bool granted = event.kind == Happening::Kind::granted;
+      if (!granted && event.kind != Happening::Kind::named) continue;
+      if (event.owner != kUnnamed) owners.add(event.owner);
       if (!event.counted) continue;
+      if (event.ttl) ttl.record(*event.ttl);
+      if (!granted) continue;
       acquired.add(event.at);
       shared += event.shared ? 1 : 0;
-      if (event.ttl) ttl.record(*event.ttl);
     }
     acquired.add(record.at, happenings.unseen_holdings);
     add(record.counts, happenings);
@@ -338,20 +396,14 @@ struct Ledger::State {
     return since;
   }
 
-  /// The book's figures, with the accuracy of its worst source.
-  FamilyPicture picture_of(FamilyBook& book, TimePoint now) const {
-    Accuracy worst = Accuracy::exact;
-    std::uint64_t missed = 0;
-    std::string way;
-    for (const Endpoint& endpoint : endpoints) {
-      const SourcePicture& source = endpoint.picture;
-      if (source.facts.store != book.known().store) continue;
-      worst = std::max(worst, source.facts.accuracy);
-      missed += source.missed;
-      if (way.empty()) way = source.facts.way;
-    }
-    FamilyPicture picture = book.picture(now, worst, missed);
-    picture.source = way;
+  /// The book's figures, with the accuracy of its source.
+  FamilyPicture picture_of(FamilyBook& book, TimePoint now) {
+    const Endpoint& endpoint = endpoints[endpoint_of(book.known().endpoint)];
+    const SourcePicture& source = endpoint.picture;
+    FamilyPicture picture =
+        book.picture(now, source.facts.accuracy, source.missed, endpoint.had_gaps());
+    picture.source = source.facts.way;
+    picture.blind = !endpoint.sees_for(book.longest_ttl(), now);
     return picture;
   }
 
@@ -393,7 +445,8 @@ void Ledger::seen(const std::string& endpoint, Sighting sighting) {
   const std::size_t index = state.endpoint_of(endpoint);
   state.begin(sighting.at);
   State::Endpoint& source = state.endpoints[index];
-  if (source.sees_since == TimePoint{}) source.sees_since = sighting.at;
+  // A source sees from the start, also before the first lock is taken.
+  if (source.sees_since == TimePoint{}) source.sees_since = *state.began;
   if (const auto place = state.place_of(index, sighting)) {
     state.take(*place, std::move(sighting));
   }
@@ -410,9 +463,18 @@ void Ledger::blind(const std::string& endpoint, TimePoint at, std::string reason
   const std::lock_guard guard(state.mutex);
   State::Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
   state.begin(at);
-  if (source.picture.sees) source.blind_since = at;
+  if (source.picture.sees) {
+    source.blind_since = at;
+    ++source.picture.outages;
+  }
   source.picture.sees = false;
   source.picture.blind_reason = std::move(reason);
+}
+
+void Ledger::seen_until(const std::string& endpoint, TimePoint at) {
+  State& state = *state_;
+  const std::lock_guard guard(state.mutex);
+  state.endpoints[state.endpoint_of(endpoint)].seen_until = at;
 }
 
 void Ledger::sees(const std::string& endpoint, TimePoint at) {
@@ -421,6 +483,7 @@ void Ledger::sees(const std::string& endpoint, TimePoint at) {
   State::Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
   state.begin(at);
   source.sees_since = at;
+  source.seen_until = TimePoint::max();
   if (source.picture.sees) return;
   if (const auto since = state.blind_since()) state.acquired.leave_out(*since, at);
   source.picture.blind_seconds += seconds(std::max(at - source.blind_since, Duration::zero()));
@@ -436,18 +499,31 @@ void Ledger::missed(const std::string& endpoint, std::uint64_t changes, std::str
   picture.missed_reason = std::move(reason);
 }
 
+void Ledger::no_lock(const std::string& endpoint, const std::string& key) {
+  State& state = *state_;
+  const std::lock_guard guard(state.mutex);
+  State::Endpoint& source = state.endpoints[state.endpoint_of(endpoint)];
+  source.no_locks.add(hash_of(key, state.salt));
+  if (source.picture.a_no_lock.empty()) {
+    source.picture.a_no_lock = key.substr(0, Families::kLongestName);
+  }
+}
+
 Picture Ledger::read(TimePoint now) {
   State& state = *state_;
   Picture picture;
-  std::vector<std::optional<Duration>> bounds;
+  std::vector<LongFrom> bounds;
   std::size_t places = 0;
   {
     const std::lock_guard guard(state.mutex);
     picture.at = now;
     if (state.began) picture.watched = std::max(now - *state.began, Duration::zero());
     for (const State::Endpoint& endpoint : state.endpoints) {
-      picture.sources.push_back(endpoint.picture);
-      picture.sources.back().blind_seconds = endpoint.blind_seconds(now);
+      SourcePicture& source = picture.sources.emplace_back(endpoint.picture);
+      source.facts.accuracy = endpoint.accuracy();
+      source.blind_for = endpoint.blind_for(now);
+      source.blind_seconds = endpoint.blind_seconds(now);
+      source.no_locks = endpoint.no_locks.count();
     }
     for (FamilyBook& book : state.books) {
       picture.families.push_back(state.picture_of(book, now));
@@ -457,8 +533,11 @@ Picture Ledger::read(TimePoint now) {
     picture.locks_unfollowed = state.unfollowed.count();
     places = state.locks.size();
   }
-  Scan scan(now, std::move(bounds));
-  state.for_each(places, [&](std::size_t place, const LockRecord& record) {
+  Scan scan(std::move(bounds));
+  const auto known_until = [&](const LockRecord& record) {
+    return state.endpoints[record.endpoint].known_until(record, now);
+  };
+  state.for_each(places, [&](std::size_t place, LockRecord& record) {
     // The family is newer than the picture.
     if (record.family >= picture.families.size()) return;
     FamilyPicture& family = picture.families[record.family];
@@ -467,15 +546,22 @@ Picture Ledger::read(TimePoint now) {
       if (family.waiting_now) *family.waiting_now -= record.waiting;
       state.free_unseen(place, now);
     }
-    scan.look(place, record, family);
+    scan.look(place, record, family, state.books[record.family], known_until(record));
   });
   {
     const std::lock_guard guard(state.mutex);
+    for (std::size_t i = 0; i < picture.families.size(); ++i) {
+      const FamilyPicture& known = state.books[i].known();
+      picture.families[i].held_long = known.held_long;
+      picture.families[i].renewals_stopped = known.renewals_stopped;
+      picture.families[i].latest_lock = known.latest_lock;
+    }
     for (const std::size_t place : scan.worst()) {
       const LockRecord& record = state.locks.at(place);
       if (record.family >= picture.families.size()) continue;
-      LockPicture& lock = picture.worst.emplace_back(
-          picture_of(record, picture.families[record.family], scan.is_held_long(record), now));
+      const TimePoint until = known_until(record);
+      LockPicture& lock = picture.worst.emplace_back(picture_of(
+          record, picture.families[record.family], scan.is_held_long(record, until), until));
       lock.endpoint = state.endpoints[record.endpoint].picture.facts.endpoint;
       if (const auto* const history = state.histories.find(place)) {
         lock.history = {history->begin(), history->end()};
@@ -485,7 +571,8 @@ Picture Ledger::read(TimePoint now) {
   for (FamilyPicture& family : picture.families) {
     family.no_ttl = family.without_ttl + family.without_ttl_now;
   }
-  picture.findings = findings_of(picture);
+  const std::lock_guard guard(state.mutex);
+  picture.findings = state.findings.take(findings_of(picture), now, state.began.value_or(now));
   return picture;
 }
 
@@ -501,7 +588,7 @@ Usage Ledger::usage(TimePoint now) {
       const FamilyPicture family = state.picture_of(book, now);
       usage.acquisitions += family.acquisitions;
       usage.locks += family.locks;
-      usage.hold.merge(family.holds);
+      if (family.hold.any()) usage.hold.merge(family.holds);
       usage.waits_known = usage.waits_known || family.waiting_now;
       usage.accuracy = std::max(usage.accuracy, family.sight);
     }
@@ -514,7 +601,7 @@ Usage Ledger::usage(TimePoint now) {
     if (state.began) usage.dispersion = dispersion_of(state.acquired.finished(now, *state.began));
     places = state.locks.size();
   }
-  state.for_each(places, [&](std::size_t /*place*/, const LockRecord& record) {
+  state.for_each(places, [&](std::size_t /*place*/, LockRecord& record) {
     const std::uint64_t acquisitions = record.counts.acquisitions;
     if (acquisitions > 0) usage.by_lock.push_back(acquisitions);
   });

@@ -17,9 +17,12 @@ namespace lockbench::watch {
 struct LedgerOptions {
   std::uint64_t most_locks = 1'000'000;  ///< followed at the same time
   std::size_t most_families = 50;        ///< further ones share "other"
-  /// Longer holdings count as long. Nothing: the bound is ten times the family's p99, and at least
-  /// 1 s.
+  /// Longer holdings count as long. Nothing: the bound is what is usual in the family, or without
+  /// holdings to compare with an hour, unless the holder shows that it is alive.
   std::optional<Duration> held_longer;
+  /// Patterns of locks that end by expiry by design, such as schedules.
+  std::vector<std::string> never_released{};
+  bool shows_owners = false;  ///< keep owners in clear beside their hashes
   /// For hashing owners. Empty: random, so that the hashes of two watches differ.
   std::string salt{};
 };
@@ -59,6 +62,8 @@ class Ledger : public Sink {
   void blind(const std::string& endpoint, TimePoint at, std::string reason) override;
   void sees(const std::string& endpoint, TimePoint at) override;
   void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) override;
+  void no_lock(const std::string& endpoint, const std::string& key) override;
+  void seen_until(const std::string& endpoint, TimePoint at) override;
 
   /// All figures and findings. `now` must not lie before earlier sightings. SourcePicture::commands
   /// stays 0: only the sources know it. Holds up sources for at most a millisecond at a time.

@@ -29,8 +29,22 @@ constexpr std::size_t kMostParties = 1024;
 bool has_usually_ttl(Shape shape) {
   // Sequence nodes live as long as their session; no_ttl means that they are not ephemeral.
   constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
-                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes};
+                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes,
+                                Shape::permits};
   return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
+}
+
+bool keeps_session(Shape shape) {
+  constexpr std::array kOfSession{Shape::etcd_queue, Shape::etcd_key, Shape::sequence_nodes,
+                                  Shape::ephemeral_node, Shape::permits};
+  return std::ranges::find(kOfSession, shape) != kOfSession.end();
+}
+
+/// The owner for people. Only the beginning of a token: it may be all that a release needs.
+std::string shown_owner(const Party& party) {
+  constexpr std::size_t kLongest = 12;
+  if (!party.about.empty()) return party.about;
+  return party.owner.size() <= kLongest ? party.owner : party.owner.substr(0, kLongest) + "...";
 }
 
 /// The step from one sighting of a lock to the next: `record_` is the old state, `next_` the new
@@ -46,6 +60,10 @@ class Step {
   }
 
   Happenings take() {
+    if (next_.only_waiters) {
+      take_waiters();
+      return {};
+    }
     read_holders();
     if (after_gap_) forget_holdings();
     const std::vector<Claim> ended = match();
@@ -54,11 +72,12 @@ class Step {
     const bool some_go_on = !std::ranges::all_of(holders_, is_new);
     count_unseen(some_ended, some_began);
     for (const Claim& one : ended) end(one, some_began);
+    if (named_) name(*named_);
     if (!some_go_on && (some_ended || some_began)) reset_holding();
     for (const Present& one : holders_) {
       if (one.is_new) begin(one);
     }
-    if (some_go_on && !some_ended && !some_began) extend();
+    if (some_go_on && !some_ended && !some_began && !named_) extend();
     take_waiters();
     settle();
     return std::move(found_);
@@ -74,19 +93,21 @@ class Step {
 
   /// Whether holdings that this sighting shows for the first time may have begun before it.
   bool begins_unseen() const {
-    if (after_gap_) return true;
+    const bool told_by_change = next_.changes > 0 && !next_.first_look;
+    if (after_gap_) return !told_by_change;
     if (record_.known) return false;
-    return next_.first_look || (judgement_.accuracy != Accuracy::sampled && next_.changes == 0);
+    return next_.first_look || (judgement_.accuracy != Accuracy::sampled && !told_by_change);
   }
 
   /// The party's claim, which begins now unless the store tells an earlier time.
   Claim claim_of(const Party& party) const {
     constexpr std::uint64_t kMostEntries = std::numeric_limits<std::uint32_t>::max();
-    return {.owner = hash_of(party.owner, judgement_.salt),
+    return {.owner = party.owner.empty() ? kUnnamed : hash_of(party.owner, judgement_.salt),
             .since = std::min(party.since.value_or(next_.at), next_.at),
             .entries = static_cast<std::uint32_t>(std::min(party.entries, kMostEntries)),
             .shared = party.shared,
-            .began_unseen = !party.since && begins_unseen()};
+            .began_unseen = !party.since && (next_.late || begins_unseen()),
+            .shown = judgement_.shows_owners ? shown_owner(party) : std::string()};
   }
 
   void read_holders() {
@@ -96,22 +117,19 @@ class Step {
     }
   }
 
-  /// After a blind period, old holdings get no end and present ones no beginning, unless the store
-  /// tells that they began after it.
+  /// After a blind period, old holdings get no end and present ones no beginning, unless they are
+  /// seen to have begun after it.
   void forget_holdings() {
     std::vector<Claim> held_before;
     for (Present& one : holders_) {
-      Claim& holding = one.holding;
-      if (one.dated && holding.since >= judgement_.sees_since) continue;
-      for (const Claim& old : record_.holders) {
-        if (one.dated || holding.owner != old.owner) continue;
-        holding.since = old.since;
-        holding.began_unseen = true;
-      }
+      const Claim& holding = one.holding;
+      if (one.dated ? holding.since >= judgement_.sees_since : !holding.began_unseen) continue;
+      // Without a date it may be another holding of the same owner: it is as old as was seen.
       held_before.push_back(holding);
     }
     record_.holders = std::move(held_before);
     record_.waiters.clear();
+    record_.waiting = 0;
     record_.expired_at.reset();
     record_.changes = record_.loose_changes = 0;
     reset_holding();
@@ -121,6 +139,7 @@ class Step {
 
   /// Whether both are the same holding, judged by owner, beginning and fence.
   bool continues(const Claim& old, const Present& now) const {
+    if (old.owner == kUnnamed) return record_.holders.size() == 1;
     if (now.holding.owner != old.owner) return false;
     const bool later = now.dated && now.holding.since > old.since + kClockError;
     if (later && !old.began_unseen) return false;
@@ -138,6 +157,7 @@ class Step {
         continue;
       }
       same->is_new = false;
+      if (old.owner == kUnnamed && same->holding.owner != kUnnamed) named_ = same->holding.owner;
       same->holding.since = old.since;
       same->holding.began_unseen = old.began_unseen;
       reentered_ = reentered_ || same->holding.entries != old.entries;
@@ -147,7 +167,7 @@ class Step {
 
   /// On sources that coalesce, the number of changes shows holdings between two looks. A seen end
   /// accounts for one change and a seen beginning for another; each further `changes_per_holding`
-  /// of them are one unseen holding.
+  /// of them are one unseen holding: as these are the most that a holding has, never too many.
   void count_unseen(bool ends, bool begins) {
     constexpr std::uint64_t kMostCounted = 1'000'000;
     if (judgement_.accuracy != Accuracy::at_least || after_gap_) return;
@@ -157,37 +177,51 @@ class Step {
       record_.changes += static_cast<std::uint32_t>(std::min(changes, kMostCounted));
       return;
     }
-    const std::uint64_t per_holding = std::max<std::uint64_t>(judgement_.changes_per_holding, 2);
     const std::uint64_t explained = (ends ? 1 : 0) + (begins ? 1 : 0);
     std::uint64_t further = changes - std::min(changes, explained);
     if (!was_held) further += record_.loose_changes;
-    found_.unseen_holdings = further / per_holding;
-    found_.coalesced = found_.unseen_holdings > 0 || (ends && begins);
+    constexpr std::uint64_t kGrantAndEnd = 2;
+    const std::uint64_t per_holding = std::max(judgement_.changes_per_holding, kGrantAndEnd);
+    if (judgement_.changes_per_holding > 0) found_.unseen_holdings = further / per_holding;
+    // A free lock that was changed and is free again was held in between.
+    const bool passed = !was_held && !is_held && further >= kGrantAndEnd;
+    if (passed && found_.unseen_holdings == 0) found_.unseen_holdings = 1;
+    found_.unexplained = further - std::min(further, found_.unseen_holdings * per_holding);
+    found_.coalesced = found_.unseen_holdings > 0 || (ends && begins) || next_.late;
     if (begins) {
       record_.changes = changes > 0 ? 1 : 0;  // the grant
     } else if (ends && !is_held) {
-      const bool seen_whole = record_.changes > 0 && changes > 0 && found_.unseen_holdings == 0;
+      const bool seen_whole =
+          record_.changes > 0 && changes > 0 && found_.unseen_holdings == 0 && !next_.late;
       if (seen_whole) found_.changes_of_holding = record_.changes + changes;
       record_.changes = 0;
     }
     const bool stayed_free = !was_held && !is_held;
-    record_.loose_changes = stayed_free ? static_cast<std::uint32_t>(further % per_holding) : 0;
+    record_.loose_changes =
+        stayed_free && !passed ? static_cast<std::uint32_t>(further % per_holding) : 0;
   }
 
   /// How the holding ended: as the store says, else judged by the TTL.
   Happening::Kind kind_of_end(const Claim& holding, bool others_begin) const {
     if (next_.ended == Ending::released) return Happening::Kind::released;
-    if (next_.ended == Ending::expired) return Happening::Kind::expired;
+    if (next_.ended == Ending::expired) return kind_of_expiry();
     if (next_.ended == Ending::session_lost) return Happening::Kind::session_lost;
     if (record_.expiry && next_.at >= *record_.expiry - kUndecidedWithin) {
-      // A sampled lock may have been released at any time since the previous look.
-      const bool looked_late = judgement_.accuracy != Accuracy::sampled ||
-                               record_.at >= *record_.expiry - kUndecidedWithin;
+      // A lock that was sampled, or looked at late, may have been released at any time since the
+      // previous look.
+      const bool told = judgement_.accuracy != Accuracy::sampled && !next_.late;
+      const bool looked_near = told || record_.at >= *record_.expiry - kUndecidedWithin;
       const bool over = next_.at >= *record_.expiry - kClockError;
-      return over && looked_late ? Happening::Kind::expired : Happening::Kind::undecided;
+      const bool expired = (over && looked_near) || record_.given_back;
+      return expired ? kind_of_expiry() : Happening::Kind::undecided;
     }
     return others_begin && was_written_over(holding) ? Happening::Kind::owner_changed
                                                      : Happening::Kind::released;
+  }
+
+  Happening::Kind kind_of_expiry() const {
+    if (record_.given_back) return Happening::Kind::released;
+    return judgement_.never_released ? Happening::Kind::lapsed : Happening::Kind::expired;
   }
 
   /// Whether one change replaced the holder's name by another client's.
@@ -195,9 +229,8 @@ class Step {
     const bool one_change = judgement_.accuracy == Accuracy::exact && next_.changes <= 1;
     // In a queue each contender has its own key, so nobody overwrites the holder's.
     const bool one_key = next_.shape != Shape::etcd_queue;
-    // An owner that the source could not read in time has an empty name.
     const bool both_named =
-        holding.owner != hash_of({}, judgement_.salt) &&
+        holding.owner != kUnnamed &&
         std::ranges::none_of(next_.holders, [](const Party& party) { return party.owner.empty(); });
     return one_change && one_key && both_named && !holding.shared;
   }
@@ -205,21 +238,27 @@ class Step {
   void end(const Claim& holding, bool others_begin) {
     Happening event{
         .kind = kind_of_end(holding, others_begin), .owner = holding.owner, .at = next_.at};
-    if (event.kind == Happening::Kind::expired) {
-      // The lock was lost when the TTL ran out, even if that was seen later.
-      if (record_.expiry) event.at = std::clamp(*record_.expiry, holding.since, next_.at);
+    record_.expired_at.reset();
+    // The lock was lost when the TTL ran out, even if that was seen later.
+    const bool expired =
+        event.kind == Happening::Kind::expired || event.kind == Happening::Kind::lapsed;
+    if ((expired || record_.given_back) && record_.expiry) {
+      event.at = std::clamp(*record_.expiry, holding.since, next_.at);
+    }
+    // A family that only looks as if it was never released may be taken over.
+    if (expired && !record_.never_released) {
       event.was_renewed = record_.renewals >= kEnoughRenewals;
-      record_.expired_at = event.at;
+      if (holding.owner != kUnnamed) record_.expired_at = event.at;
       record_.expired_owner = holding.owner;
     }
-    if (!holding.began_unseen) event.lasted = event.at - holding.since;
-    if (event.kind == Happening::Kind::released) take_margin(event);
+    if (!holding.began_unseen && !next_.late) event.lasted = event.at - holding.since;
+    if (event.kind == Happening::Kind::released && !record_.given_back) take_margin(event);
     event.leaked = record_.no_ttl && !record_.had_ttl && has_usually_ttl(record_.shape);
     found_.list.push_back(event);
   }
 
   void take_margin(Happening& event) const {
-    if (!record_.expiry) return;
+    if (!record_.expiry || next_.late) return;
     event.margin = std::max(*record_.expiry - next_.at, Duration::zero());
     event.thin = *event.margin * kThin < record_.ttl;
   }
@@ -229,11 +268,12 @@ class Step {
     record_.had_ttl = false;
     record_.renewals = 0;
     record_.renewal_interval = {};
+    record_.given_back = record_.long_counted = record_.stopped_counted = false;
   }
 
   void begin(const Present& one) {
     const Claim& holding = one.holding;
-    const bool seen = one.dated ? holding.since >= judgement_.sees_since : !holding.began_unseen;
+    const bool seen = one.dated ? holding.since >= judgement_.sees_since : !begins_unseen();
     Happening event{.kind = Happening::Kind::granted,
                     .owner = holding.owner,
                     .at = holding.since,
@@ -244,11 +284,28 @@ class Step {
     if (waiter != nullptr && !waiter->began_unseen) {
       event.waited = std::max(holding.since - waiter->since, Duration::zero());
     }
-    event.took_over = record_.expired_at && record_.expired_owner != holding.owner &&
-                      holding.since - *record_.expired_at <= kTakenOverWithin;
-    record_.expired_at.reset();
+    if (holding.owner != kUnnamed) event.took_over = takes_over(holding);
     record_.extended = holding.since;
     found_.list.push_back(event);
+  }
+
+  /// The owner of a holding that began unnamed.
+  void name(std::uint64_t owner) {
+    Claim holding = holders_.front().holding;
+    holding.owner = owner;
+    found_.list.push_back({.kind = Happening::Kind::named,
+                           .owner = owner,
+                           .at = next_.at,
+                           .counted = !holding.began_unseen,
+                           .took_over = takes_over(holding),
+                           .ttl = next_.ttl_left});
+  }
+
+  /// Whether the holding began right after another client's had expired. Asked once.
+  bool takes_over(const Claim& holding) {
+    const auto expired_at = std::exchange(record_.expired_at, std::nullopt);
+    return expired_at && record_.expired_owner != holding.owner && !next_.late &&
+           holding.since - *expired_at <= kTakenOverWithin;
   }
 
   /// The holders are the same: a renewal or re-entry, if anything.
@@ -258,7 +315,9 @@ class Step {
       return;
     }
     if (!next_.ttl_left || !record_.expiry) return;
+    if (is_given_back()) return give_back();
     if (next_.at + *next_.ttl_left <= *record_.expiry + kTtlError) return;
+    if (next_.extended_by_store) return;
     const Claim& holding = holders_.front().holding;
     Happening event{.kind = Happening::Kind::renewed, .owner = holding.owner, .at = next_.at};
     take_margin(event);
@@ -266,6 +325,27 @@ class Step {
       record_.renewal_interval = std::max(record_.renewal_interval, next_.at - record_.extended);
     }
     ++record_.renewals;
+    record_.extended = next_.at;
+    record_.given_back = record_.stopped_counted = false;
+    found_.list.push_back(event);
+  }
+
+  /// How much earlier an expiry must be told to have been moved.
+  Duration least_shortening() const { return std::max(kTtlError, record_.ttl / kThin); }
+
+  /// Whether a command moved the expiry to an earlier time; a look alone may only be more precise.
+  bool is_given_back() const {
+    const bool may_have_changed = next_.changes > 0 || judgement_.accuracy == Accuracy::sampled;
+    return may_have_changed && next_.at + *next_.ttl_left < *record_.expiry - least_shortening();
+  }
+
+  void give_back() {
+    Happening event{.kind = Happening::Kind::given_back,
+                    .owner = holders_.front().holding.owner,
+                    .at = next_.at};
+    take_margin(event);
+    record_.given_back = true;
+    record_.renewals = 0;
     record_.extended = next_.at;
     found_.list.push_back(event);
   }
@@ -277,7 +357,9 @@ class Step {
 
   void take_waiters() {
     const std::uint64_t listed = next_.waiting ? next_.waiting->size() : 0;
-    record_.waiting = std::max(listed, next_.waiters.value_or(0));
+    if (next_.waiting || next_.waiters) {
+      record_.waiting = std::max(listed, next_.waiters.value_or(0));
+    }
     if (!next_.waiting) return;
     if (next_.waiting->size() > kMostParties) next_.waiting->resize(kMostParties);
     std::vector<Claim> waiters;
@@ -311,7 +393,7 @@ class Step {
     const TimePoint expiry = next_.at + *next_.ttl_left;
     // The lock was renewed, or a second command set a TTL shorter than that of the first.
     const bool set_anew = !record_.expiry || expiry > *record_.expiry + kTtlError ||
-                          expiry < *record_.expiry - std::max(kTtlError, record_.ttl / kThin);
+                          expiry < *record_.expiry - least_shortening();
     if (set_anew) record_.ttl = *next_.ttl_left;
     record_.expiry = expiry;
     record_.had_ttl = true;
@@ -324,28 +406,41 @@ class Step {
   Happenings found_;
   std::vector<Present> holders_;
   bool reentered_ = false;  ///< a holder's re-entrancy count changed
+  std::optional<std::uint64_t> named_{};
 };
 
-/// One row for each Happening::Kind, in its order: name and counter. Null if the kind alone does
-/// not decide what to count.
+/// One row for each Happening::Kind, in its order: name, counter, and finding. Null and empty if
+/// the kind alone does not decide.
 struct Row {
   std::string_view name;
   std::uint64_t Counts::*count;
+  std::string_view finding{};
 };
-constexpr auto kHappenings = std::to_array<Row>({{"granted", nullptr},
-                                                 {"renewed", &Counts::renewals},
-                                                 {"released", &Counts::releases},
-                                                 {"expired", &Counts::expired_while_held},
-                                                 {"undecided", &Counts::undecided},
-                                                 {"session_lost", &Counts::session_lost},
-                                                 {"owner_changed", &Counts::owner_changed}});
-static_assert(kHappenings.size() == static_cast<std::size_t>(Happening::Kind::owner_changed) + 1);
+constexpr auto kHappenings =
+    std::to_array<Row>({{"granted", nullptr},
+                        {"renewed", &Counts::renewals},
+                        {"released", &Counts::releases},
+                        {"expired", &Counts::expired_while_held, "expired"},
+                        {"undecided", &Counts::undecided, "thin_margin"},
+                        {"session_lost", &Counts::session_lost, "dead_session"},
+                        {"owner_changed", &Counts::owner_changed, "stolen"},
+                        {"lapsed", &Counts::lapsed, "never_released"},
+                        {"given_back", nullptr},
+                        {"named", nullptr}});
+static_assert(kHappenings.size() == static_cast<std::size_t>(Happening::Kind::named) + 1);
 
 const Row& row_of(Happening::Kind kind) { return kHappenings[static_cast<std::size_t>(kind)]; }
 
 }  // namespace
 
 std::string_view name_of(Happening::Kind kind) { return row_of(kind).name; }
+
+std::string_view wrong_with(const Happening& event) {
+  if (event.took_over) return "taken_over";
+  if (event.leaked) return "no_ttl";
+  if (event.thin) return "thin_margin";
+  return row_of(event.kind).finding;
+}
 
 void add(Counts& counts, const Happenings& happenings) {
   counts.acquisitions += happenings.unseen_holdings;
@@ -354,9 +449,9 @@ void add(Counts& counts, const Happenings& happenings) {
     counts.without_ttl += event.leaked ? 1 : 0;
     counts.thin_margins += event.thin ? 1 : 0;
     if (const auto count = row_of(event.kind).count) ++(counts.*count);
+    counts.taken_over += event.took_over ? 1 : 0;
     if (event.kind != Happening::Kind::granted) continue;
     counts.acquisitions += event.counted ? 1 : 0;
-    counts.taken_over += event.took_over ? 1 : 0;
   }
 }
 
@@ -380,6 +475,11 @@ std::string shown_hash(std::uint64_t hash) { return fmt::format("{:010x}", hash 
 bool LockRecord::renewal_stopped(TimePoint now) const {
   if (holders.empty() || renewals < kEnoughRenewals || !expiry) return false;
   return now - extended > renewal_interval + renewal_interval / 2 + kUndecidedWithin;
+}
+
+bool LockRecord::shows_life(TimePoint now) const {
+  if (keeps_session(shape)) return !no_ttl;
+  return renewals >= kEnoughRenewals && !renewal_stopped(now);
 }
 
 bool LockRecord::is_leak(TimePoint now) const {

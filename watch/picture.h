@@ -1,7 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +10,7 @@
 #include "loadgen/record/histogram.h"
 #include "results/file/model.h"
 #include "strategies/duration.h"
+#include "watch/sketches.h"
 #include "watch/source.h"
 
 // A snapshot of all that a watch knows, in the terms of the result file. Plain data and a copy:
@@ -31,14 +32,21 @@ struct FamilyPicture : results::Observed {
                                             ///< twice
   std::uint64_t owners = 0;  ///< estimated number of distinct owners; with a new token for each
                              ///< acquisition, each counts as an owner
-  /// The fewest waiters in each of the last three periods of 10 s, the oldest first. Nothing: not
+  /// The fewest waiters in each of the last periods of 10 s, the oldest first. Nothing: not
   /// watched for that long.
-  std::optional<std::array<std::uint64_t, 3>> queue;
+  std::optional<Lows::Parts> queue;
+  std::uint64_t acquired_meanwhile = 0;  ///< in these periods and the present one
+  /// Its server cannot be seen, or for less than a TTL: what is held now is not known.
+  bool blind = false;
   std::string most_waited_for;  ///< the lock with the most waiters now; empty: nobody waits
+  /// Holdings that were too long, and that were no longer renewed, since the watch began.
+  std::uint64_t held_long = 0, renewals_stopped = 0;
+  std::optional<Duration> long_from;  ///< the bound that the longest of the long holds exceeds
+  std::map<std::string, std::string, std::less<>> latest_lock;  ///< by kind of finding
 };
 
 struct Finding : results::ObservedFinding {
-  std::string endpoint;  ///< of the source, for `blind`
+  bool now = false;  ///< a state that lasts; else a count of events
 };
 
 struct SourcePicture {
@@ -46,19 +54,24 @@ struct SourcePicture {
   bool sees = true;
   std::string blind_reason;
   double blind_seconds = 0;  ///< in total
+  std::uint64_t outages = 0;
+  double blind_for = 0;  ///< of the present outage; 0: it sees
   std::uint64_t missed = 0, commands = 0;
+  std::uint64_t no_locks = 0;  ///< keys that match a pattern but are no locks, estimated
+  std::string a_no_lock;       ///< one of them
   std::string missed_reason;
 };
 
 struct Picture {
+  std::string deployment;  ///< its name; empty: none
   TimePoint at{};
   Duration watched{};
   std::vector<SourcePicture> sources;
   std::vector<FamilyPicture> families;  ///< bounded: further ones share the family "other"
   std::vector<LockPicture> worst;       ///< bounded, the worst first
-  std::vector<Finding> findings;
-  std::vector<std::string> proposals;  ///< patterns of keys that look like locks
-  std::uint64_t locks_unfollowed = 0;  ///< not followed for want of memory
+  std::vector<Finding> findings;        ///< since the watch began, also those that are over
+  std::vector<std::string> proposals;   ///< patterns of keys that look like locks
+  std::uint64_t locks_unfollowed = 0;   ///< not followed for want of memory
 };
 
 /// "at_least", "etcd_queue": as the result file names them.
@@ -66,8 +79,22 @@ std::string_view name_of(Accuracy accuracy);
 std::string_view name_of(Shape shape);
 
 /// The findings from a picture's sources, families and worst locks, the most harmful first. At most
-/// one for each kind and family.
+/// one for each kind, server and family. Without times: they need the pictures before.
 std::vector<Finding> findings_of(const Picture& picture);
+
+/// When each finding was first and last seen. Bounded as the families are. Not thread-safe.
+class FindingLog {
+ public:
+  /// A finding is over once it was not seen for so long.
+  static constexpr Duration kOverAfter = std::chrono::minutes(10);
+
+  /// Takes the findings of a picture at `at`; returns all so far, those that are over last. A count
+  /// is seen when it grows, a state while it lasts.
+  std::vector<Finding> take(std::vector<Finding> found, TimePoint at, TimePoint began);
+
+ private:
+  std::vector<Finding> known_;
+};
 
 /// Adds the picture to a result that already has environment and options. Owners are hashes.
 void add_to(results::Result& result, const Picture& picture);

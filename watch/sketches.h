@@ -104,6 +104,13 @@ class PerSecond {
       add(TimePoint(std::chrono::seconds(second)), kLeftOut);
     }
   }
+  /// Events in the last `most` complete seconds.
+  std::uint64_t latest(TimePoint now, std::int64_t most) const {
+    const std::int64_t end = second_of(now);
+    std::uint64_t events = 0;
+    for (std::int64_t second = end - most; second < end; ++second) events += at(second).value_or(0);
+    return events;
+  }
   /// Mean over the last ten complete seconds, or since `began` if that is less.
   double rate(TimePoint now, TimePoint began) const {
     constexpr std::int64_t kLongest = 10;
@@ -111,9 +118,7 @@ class PerSecond {
     const std::int64_t begin = std::max(end - kLongest, second_of(began));
     // No second is complete yet: use the present one.
     if (begin >= end) return static_cast<double>(at(end).value_or(0));
-    std::uint64_t events = 0;
-    for (std::int64_t second = begin; second < end; ++second) events += at(second).value_or(0);
-    return static_cast<double>(events) / static_cast<double>(end - begin);
+    return static_cast<double>(latest(now, end - begin)) / static_cast<double>(end - begin);
   }
   /// Counts of the complete seconds, the oldest first, from the second after `began` on.
   std::vector<std::uint32_t> finished(TimePoint now, TimePoint began) const {
@@ -147,9 +152,12 @@ class PerSecond {
   std::int64_t latest_ = -1;
 };
 
-/// The lowest value of a number in each of the last three complete parts of 10 s.
+/// The lowest value of a number in each of the last complete parts of 10 s.
 class Lows {
  public:
+  static constexpr std::size_t kParts = 5;
+  using Parts = std::array<std::uint64_t, kParts>;
+
   /// The number becomes `value` at `at`.
   void set(TimePoint at, std::uint64_t value) {
     advance(at);
@@ -157,26 +165,36 @@ class Lows {
     lows_.back() = std::min(lows_.back(), value);
   }
   /// The oldest part first; nothing if the number has not been known for that long.
-  std::optional<std::array<std::uint64_t, 3>> parts(TimePoint now) {
+  std::optional<Parts> parts(TimePoint now) {
     advance(now);
-    if (part_ - first_ <= 3) return std::nullopt;
-    return {{lows_[0], lows_[1], lows_[2]}};
+    if (lows_.front() == kUnknown) return std::nullopt;
+    Parts parts{};
+    std::copy_n(lows_.begin(), kParts, parts.begin());
+    return parts;
   }
 
  private:
   void advance(TimePoint at) {
     const std::int64_t part = at.time_since_epoch() / std::chrono::seconds(10);
-    if (first_ < 0) first_ = part_ = part;
+    // Beyond kParts, one more shift changes nothing.
+    part_ = std::max(part_, part - static_cast<std::int64_t>(lows_.size()));
     for (; part_ < part; ++part_) {
       std::shift_left(lows_.begin(), lows_.end(), 1);
       lows_.back() = value_;
     }
   }
 
-  /// The last entry is the present part.
-  std::array<std::uint64_t, 4> lows_{0, 0, 0, std::numeric_limits<std::uint64_t>::max()};
-  std::int64_t first_ = -1, part_ = -1;
-  std::uint64_t value_ = 0;
+  static constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+
+  static constexpr std::array<std::uint64_t, kParts + 1> unknown() {
+    std::array<std::uint64_t, kParts + 1> lows{};
+    lows.fill(kUnknown);
+    return lows;
+  }
+
+  std::array<std::uint64_t, kParts + 1> lows_ = unknown();  ///< the last is of the present part
+  std::int64_t part_ = -1;
+  std::uint64_t value_ = kUnknown;
 };
 
 }  // namespace lockbench::watch

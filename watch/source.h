@@ -24,14 +24,17 @@ enum class Shape {
   advisory,        ///< pg_advisory_lock
   row,             ///< a row locked by a transaction
   table_row,       ///< a row of a lock table with owner and end: ShedLock
+  record,          ///< a value that names the holder, which rewrites it to renew: Kubernetes' Lease
+  permits,         ///< one node for each permit, and a queue beside them: Curator's semaphore
 };
 
 /// A holder of a lock, or a waiter. `owner` is as the store has it; the ledger keeps only a hash.
 struct Party {
-  std::string owner;
+  std::string owner;                 ///< empty: not looked at yet; a later sighting may name it
   bool shared = false;               ///< in a shared mode
   std::uint64_t entries = 1;         ///< re-entrancy count of a holder
   std::optional<TimePoint> since{};  ///< when it began to hold or wait, if the store knows
+  std::string about{};  ///< for people, such as process and address; empty: shown by its owner
 };
 
 /// How a holding ended, if the store tells.
@@ -55,12 +58,20 @@ struct Sighting {
   /// the holding ends with a session.
   std::optional<Duration> ttl_left;
   bool no_ttl = false;
+  /// The store itself may have moved the expiry, as a new etcd leader does: no renewal.
+  bool extended_by_store = false;
   /// How the previous holding ended; nothing: the store does not tell, so the ledger judges by the
   /// TTL.
   std::optional<Ending> ended;
   /// The first look at this lock since the watch began or saw again: a holder without `since` has
-  /// held it for an unknown time. Only needed if `changes` is always 0.
+  /// held it for an unknown time. A source whose `changes` are not always 0 may leave it to them: 0
+  /// means the same.
   bool first_look = false;
+  /// The state was read long after the changes behind it: it tells neither when the holding began
+  /// nor how the one before it ended.
+  bool late = false;
+  /// Tells only who waits, or how many: the rest is as in the previous sighting.
+  bool only_waiters = false;
   /// Minimum number of changes of the lock's key behind this sighting. More than one if events were
   /// coalesced, 0 if the state was sampled.
   std::uint64_t changes = 0;
@@ -82,6 +93,7 @@ struct SourceFacts {
   Accuracy accuracy = Accuracy::sampled;
   std::string waiters;              ///< where it sees waiters: "LLEN of queues"; empty: nowhere
   std::vector<std::string> unseen;  ///< completes "cannot see ...", one each
+  std::string progress;  ///< of the first look at all locks, "9,000 keys left"; empty: done
 };
 
 /// Receives the reports of sources. Thread-safe; does not block. Sightings of one lock come in
@@ -95,18 +107,24 @@ class Sink {
   /// If the user named no locks: a pattern of keys that look like locks. They are not followed. May
   /// repeat.
   virtual void proposed(std::string pattern) = 0;
-  /// From `at` on the source sees nothing, until `sees` is called.
+  /// From `at` on the source sees nothing, until `sees` is called. May repeat with another reason.
   virtual void blind(const std::string& endpoint, TimePoint at, std::string reason) = 0;
   /// The source sees again. Events in between are lost: each lock's first sighting afterwards
   /// starts afresh and ends no holding.
   virtual void sees(const std::string& endpoint, TimePoint at) = 0;
   /// Reports changes that were not looked at, for want of budget or memory.
   virtual void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) = 0;
+  /// Reports a key that matches a pattern but whose value is no lock's. May repeat.
+  virtual void no_lock(const std::string& /*endpoint*/, const std::string& /*key*/) {}
+  /// All changes until `at` have been reported, but later ones wait for a look. TimePoint::max():
+  /// none waits, as without a call. After blind(), only until sees().
+  virtual void seen_until(const std::string& /*endpoint*/, TimePoint /*at*/) {}
 };
 
 /// The user's settings for a watch.
 struct Request {
   std::vector<std::string> locks;        ///< patterns with * and ?; empty: only propose patterns
+  std::vector<std::string> exclude;      ///< patterns of names that are no locks to follow
   double budget = 200;                   ///< commands per second to each server, at most
   std::uint64_t most_locks = 1'000'000;  ///< locks followed at the same time, at most
   std::vector<std::string> lock_tables;  ///< of PostgreSQL: "schema.table" or

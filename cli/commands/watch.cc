@@ -56,7 +56,9 @@ class Display {
   Display(const WatchOptions& options, Console& console)
       : console_(console),
         draws_(!options.output.quiet && !options.once && !options.no_screen &&
-               options.output.events != kStdout && is_terminal(stderr)) {}
+               options.output.events != kStdout && is_terminal(stderr)),
+        // A watch with an end reports what it could not see then.
+        lines_(!options.duration) {}
   Display(const Display&) = delete;
   Display& operator=(const Display&) = delete;
   /// Moves the cursor below the tables.
@@ -90,13 +92,18 @@ class Display {
 
 /// Serves /metrics; null if they are not asked for.
 std::unique_ptr<exporter::Exporter> serve_metrics(
-    const MetricsOptions& options, std::shared_ptr<const exporter::WatchMetrics> metrics,
+    const WatchOptions& options, std::shared_ptr<const exporter::WatchMetrics> metrics,
     Console& console) {
   constexpr std::string_view kOption = "--metrics-listen";
-  if (!options.listen) return nullptr;
+  if (!options.metrics.listen) return nullptr;
   must(exporter::available(), kOption);
-  auto made = exporter::Exporter::make(std::move(metrics), {.run = {}, .build = build_facts()});
-  const auto serving = must(made->serve(*options.listen, kScrapers), kOption);
+  exporter::Facts facts{.run = {}, .build = build_facts()};
+  if (options.deployment) {
+    for (const auto& [store, urls] : options.servers)
+      facts.deployments[store] = *options.deployment;
+  }
+  auto made = exporter::Exporter::make(std::move(metrics), std::move(facts));
+  const auto serving = must(made->serve(*options.metrics.listen, kScrapers), kOption);
   console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
   return made;
 }
@@ -189,6 +196,7 @@ class WatchCommand {
 
   watch::Picture read(TimePoint now) {
     watch::Picture picture = ledger_.read(now);
+    picture.deployment = options_.deployment.value_or("");
     for (watch::SourcePicture& shown : picture.sources) {
       for (const auto& source : sources_) {
         if (source->endpoint() == shown.facts.endpoint) shown.commands = source->commands();
@@ -271,7 +279,7 @@ int watch_locks(const WatchOptions& options) {
 
   Session session(options.output, false, "stopping");
   const auto metrics = std::make_shared<exporter::WatchMetrics>();
-  const auto exported = serve_metrics(options.metrics, metrics, session.console());
+  const auto exported = serve_metrics(options, metrics, session.console());
   for (const auto& source : sources) {
     const auto reached = source->reach(session.stop());
     if (session.stopped()) return exit_code::kInterrupted;
@@ -296,6 +304,12 @@ void WatchOptions::declare(OptionList& options) {
   options.add("locks", "PATTERN,...", request.locks, lock_name(),
               "names of the locks, with * and ?, on all servers; etcd: a prefix; ZooKeeper: paths",
               "keys that look like locks are proposed");
+  options.add("exclude", "PATTERN,...", request.exclude, lock_name(),
+              "names that match --locks but are no locks to watch", "none");
+  options.add(
+      "never-released", "PATTERN,...", never_released, lock_name(),
+      "locks that end by expiry by design, such as schedules: their expiries are no findings",
+      "families of which nothing but expiries was seen");
   options
       .add("lock-table", "TABLE", request.lock_tables, any_text(),
            "table of locks in PostgreSQL: \"schema.table\" with ShedLock's columns, or "
@@ -312,7 +326,8 @@ void WatchOptions::declare(OptionList& options) {
   options.add("most-locks", "N", request.most_locks, whole_number(1, 100'000'000),
               "maximum number of locks to follow; the others are counted and reported");
   options.add("held-longer", "D", held_longer, cli::duration(1ms, 8760h),
-              "report locks that are held for longer than D", "ten times their family's p99");
+              "report locks that are held for longer than D",
+              "ten times their family's p99; an hour for silent holders if it has no ended holds");
   options.add("store-timeout", "D", request.command_timeout, cli::duration(1ms, 1h),
               "time to wait for one answer from a store");
   options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to watch",
@@ -321,6 +336,12 @@ void WatchOptions::declare(OptionList& options) {
                    fmt::format("watch for {} or --duration, show what was seen, and end",
                                format_duration(kOnce)));
   options.add_flag("no-screen", no_screen, "print lines of text, even on a terminal");
+  options.add_flag("show-owners", show_owners,
+                   "show process, application and address of holders, or the beginning of their "
+                   "tokens, instead of hashes; metrics never have them");
+  options.add("deployment", "NAME", deployment, any_text(),
+              "name of what is watched: the label `deployment` of all metrics, and in texts",
+              "none");
   options.only({"metrics-listen"}, [&] { metrics.declare(options); });
   options.only({"report", "format", "columns", "quiet", "events", "config"},
                [&] { output.declare(options); });
@@ -345,6 +366,8 @@ watch::LedgerOptions WatchOptions::ledger_options() const {
   watch::LedgerOptions options;
   options.most_locks = request.most_locks;
   options.held_longer = held_longer;
+  options.never_released = never_released;
+  options.shows_owners = show_owners;
   return options;
 }
 

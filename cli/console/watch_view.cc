@@ -21,9 +21,16 @@ using watch::SourcePicture;
 constexpr Duration kBetweenSummaries = std::chrono::seconds(10);
 /// A finding that returns after so long is reported again.
 constexpr Duration kForgotten = std::chrono::seconds(60);
+/// A finding that goes on is repeated this often.
+constexpr Duration kBetweenRepeats = std::chrono::minutes(10);
 
 /// What each Accuracy means for the counts.
 constexpr std::array<std::string_view, 3> kMeanings{"exact", "counts are lower bounds", "sampled"};
+
+std::string families_in(const Picture& picture) {
+  const std::size_t families = picture.families.size();
+  return fmt::format("{} {}", families, families == 1 ? "family" : "families");
+}
 
 std::string summary_of(const Picture& picture) {
   FamilyPicture sum;
@@ -34,26 +41,43 @@ std::string summary_of(const Picture& picture) {
     sum.expired_while_held += family.expired_while_held;
     sum.without_ttl_now += family.without_ttl_now;
   }
-  return fmt::format(
-      "{} families: {} held, {} waiting, {} acquisitions/s, {} expired while held, {} without TTL",
-      picture.families.size(), sum.held_now,
+  const bool blind = std::ranges::any_of(picture.families, &FamilyPicture::blind);
+  std::string text = fmt::format(
+      "{}{}: {} held, {} waiting, {} acquisitions/s, {} expired while held, {} without TTL",
+      blind ? "BLIND: last seen: " : "", families_in(picture), sum.held_now,
       sum.waiting_now ? std::to_string(*sum.waiting_now) : "?",
       results::human_number(sum.acquisitions_per_second), sum.expired_while_held,
       sum.without_ttl_now);
+  const auto worst = std::ranges::find_if(
+      picture.worst, [](const watch::LockPicture& lock) { return !lock.trouble.empty(); });
+  if (worst != picture.worst.end()) {
+    text += fmt::format("; worst: {} ({})", results::printable(worst->lock), worst->trouble);
+  }
+  return picture.deployment.empty() ? text : fmt::format("{}: {}", picture.deployment, text);
 }
 
 /// "redis redis://h:6379: CLIENT TRACKING, exact; waiters: LLEN of queues; 12 commands"
 std::string source_text(const SourcePicture& source) {
   const watch::SourceFacts& facts = source.facts;
   if (!source.sees) {
-    return fmt::format("{} {}: BLIND: {}", facts.store, facts.endpoint, source.blind_reason);
+    return fmt::format("{} {}: BLIND for {}: {}", facts.store, facts.endpoint,
+                       results::human_seconds(source.blind_for), source.blind_reason);
   }
   std::string text =
       fmt::format("{} {}: {}, {}; waiters: {}; {} commands", facts.store, facts.endpoint, facts.way,
                   kMeanings[static_cast<std::size_t>(facts.accuracy)],
                   facts.waiters.empty() ? "not seen" : facts.waiters,
                   results::human_count(static_cast<double>(source.commands)));
-  if (source.missed > 0) text += fmt::format("; {} changes missed", source.missed);
+  if (!facts.progress.empty()) text += "; first look: " + facts.progress;
+  if (source.no_locks > 0) {
+    text += fmt::format("; {} {} no {}, such as {}",
+                        results::human_count(static_cast<double>(source.no_locks)),
+                        source.no_locks == 1 ? "key is" : "keys are",
+                        source.no_locks == 1 ? "lock" : "locks", source.a_no_lock);
+  }
+  if (source.missed > 0) {
+    text += fmt::format("; {} change{} missed", source.missed, source.missed == 1 ? "" : "s");
+  }
   if (source.blind_seconds > 0) {
     text += fmt::format("; was blind for {}", results::human_seconds(source.blind_seconds));
   }
@@ -105,10 +129,10 @@ Lines head_of(const watch::Picture& picture, const results::TextStyle& style) {
   constexpr std::size_t kMostSources = 3;
   std::uint64_t held = 0;
   for (const watch::FamilyPicture& family : picture.families) held += family.held_now;
-  const std::size_t families = picture.families.size();
-  std::string title = fmt::format("lockbench watch  {}  {} held in {} {}  Ctrl-C ends it",
-                                  results::human_seconds(seconds(picture.watched)), held, families,
-                                  families == 1 ? "family" : "families");
+  std::string title =
+      fmt::format("lockbench watch  {}{}  {} held in {}  Ctrl-C ends it",
+                  picture.deployment.empty() ? "" : picture.deployment + "  ",
+                  results::human_seconds(seconds(picture.watched)), held, families_in(picture));
   if (picture.locks_unfollowed > 0) {
     title += fmt::format("  {} locks not followed", picture.locks_unfollowed);
   }
@@ -168,7 +192,7 @@ Lines families_of(const results::Result& seen, const watch::Picture& picture,
 void sort_families(results::Result& seen) {
   const auto first_finding = [&](const results::Observed& family) {
     return std::ranges::find_if(seen.findings, [&](const results::ObservedFinding& one) {
-      return one.store == family.store && one.family == family.family;
+      return one.endpoint == family.endpoint && one.family == family.family;
     });
   };
   std::ranges::stable_sort(*seen.observed, [&](const auto& a, const auto& b) {
@@ -183,6 +207,7 @@ std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t l
                                     const results::TextStyle& style) {
   results::Result seen;
   watch::add_to(seen, picture);
+  std::erase_if(seen.findings, [](const results::ObservedFinding& one) { return one.over; });
   sort_families(seen);
   const std::size_t longest_name = std::max<std::size_t>(style.width.value_or(120) / 3, 16);
   for (results::Observed& family : *seen.observed) {
@@ -204,19 +229,25 @@ std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t l
 std::vector<std::string> WatchLines::lines(const Picture& picture) {
   std::vector<std::string> lines;
   for (const SourcePicture& source : picture.sources) {
-    const auto [known, fresh] = saw_.try_emplace(source.facts.endpoint, source.sees);
-    if (!fresh && known->second == source.sees) continue;
-    known->second = source.sees;
+    // A new reason is news too.
+    const std::string sight = source.sees ? "" : source.blind_reason;
+    const auto [known, fresh] = saw_.try_emplace(source.facts.endpoint, sight);
+    if (!fresh && known->second == sight) continue;
+    known->second = sight;
     lines.push_back(source_text(source));
-    if (!fresh) continue;
+    if (!fresh || !tells_unseen_) continue;
     for (const std::string& unseen : source.facts.unseen) lines.push_back("cannot see " + unseen);
   }
   for (const watch::Finding& finding : picture.findings) {
-    const auto [known, fresh] = said_.try_emplace(
-        {finding.kind, finding.store, finding.family, finding.endpoint}, picture.at);
-    const bool again = picture.at - known->second > kForgotten;
-    known->second = picture.at;
-    if (!fresh && !again) continue;
+    if (finding.over) continue;
+    const auto [known, fresh] =
+        said_.try_emplace({finding.kind, finding.store, finding.family, finding.endpoint});
+    Said& said = known->second;
+    const bool back = picture.at - std::exchange(said.there_at, picture.at) > kForgotten;
+    const bool goes_on = finding.times != said.times && picture.at - said.at > kBetweenRepeats;
+    if (!fresh && !back && !goes_on) continue;
+    said.at = picture.at;
+    said.times = finding.times;
     const std::string advice = finding.advice.empty() ? "" : ": " + finding.advice;
     lines.push_back(results::sentence_of(finding) + advice);
   }

@@ -124,7 +124,7 @@ LOCKBENCH_DESCRIBE(Capacity, strategy, objective, clients, keys, lowest, highest
 
 template <class Visitor>
 void describe(Visitor& v, Is<Observed> auto& family) {
-  LOCKBENCH_VISIT(family, store, family, source, accuracy)
+  LOCKBENCH_VISIT(family, store, endpoint, family, source, accuracy)
   for (const FamilyRow& row : kFamilyRows) {
     std::visit([&](auto member) { v(row.name, family.*member); }, row.member);
   }
@@ -134,16 +134,17 @@ LOCKBENCH_DESCRIBE(ObservedLock::Moment, t, what, holder, waiting)
 LOCKBENCH_DESCRIBE(ObservedLock, store, endpoint, family, lock, shape, trouble, holder,
                    held_seconds, ttl_left_seconds, waiting_now, acquisitions, expired_while_held,
                    most_waiting, history)
-LOCKBENCH_DESCRIBE(ObservedFinding, kind, store, family, lock, times, evidence, advice)
-LOCKBENCH_DESCRIBE(ObservedSource, store, endpoint, way, accuracy, waiters, unseen, watched_seconds,
-                   blind_seconds, missed, commands)
+LOCKBENCH_DESCRIBE(ObservedFinding, kind, store, endpoint, family, lock, times, first_seconds,
+                   last_seconds, over, evidence, advice)
+LOCKBENCH_DESCRIBE(ObservedSource, store, endpoint, way, accuracy, waiters, unseen, no_locks,
+                   watched_seconds, blind_seconds, missed, commands)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
   LOCKBENCH_VISIT(result, id, started_at, (command), interrupted, (exit_code), lockbench,
                   environment, workload, skipped, runs, (hazards), (capacity), (observed), (locks),
-                  (findings), (sources))
+                  (findings), (sources), (proposals))
 }
 
 #undef LOCKBENCH_VISIT

@@ -440,6 +440,7 @@ struct ObservedCounts {
   std::uint64_t expired_while_held = 0;
   std::uint64_t undecided = 0;  ///< ended so close to the expiry that it may have been a release
   std::uint64_t session_lost = 0;
+  std::uint64_t lapsed = 0;         ///< expired, in a family that is never released by design
   std::uint64_t taken_over = 0;     ///< taken by another client shortly after it had expired
   std::uint64_t owner_changed = 0;  ///< without a release in between that could be seen
   std::uint64_t without_ttl = 0;    ///< ended without ever having a TTL, though the store has TTLs
@@ -455,20 +456,23 @@ struct ObservedFigures : ObservedCounts {
   std::uint64_t renewal_stopped_now = 0;  ///< were renewed in time before, but no longer
   double acquisitions_per_second = 0;     ///< in the last seconds
   double largest_share = 0;               ///< of acquisitions, by the client with the most
+  /// Of the acquisitions, those whose holder was looked at; of the holdings that ended, those whose
+  /// length was seen.
+  double owner_share = 1, hold_share = 1;
 };
 
 /// Locks of one family as a watch saw them. `accuracy` of the counts is "exact", "at_least" or
 /// "sampled". results/tables/observed.h says where each figure is shown.
 struct Observed : ObservedFigures {
-  std::string store, family, source, accuracy;
+  std::string store, endpoint, family, source, accuracy;
   std::uint64_t locks = 0;                   ///< distinct ones
   std::uint64_t no_ttl = 0;                  ///< without_ttl and without_ttl_now together
   std::optional<std::uint64_t> waiting_now;  ///< nothing if the store does not show waiters
   double oldest_hold = 0, oldest_wait = 0;  ///< age of the longest current one, in seconds; 0: none
-  Distribution hold;
-  std::optional<Distribution> wait;  ///< nothing if the store does not show waiters
-  std::optional<double> margin_min;  ///< seconds of the TTL left at a release or renewal
-  std::uint64_t missed = 0;          ///< changes of this store that were not looked at
+  Distribution hold;                        ///< empty if `hold_share` is too small
+  std::optional<Distribution> wait;         ///< nothing if the store does not show waiters
+  std::optional<double> margin_min;         ///< seconds of the TTL left at a release or renewal
+  std::uint64_t missed = 0;                 ///< changes of this store that were not looked at
 };
 
 /// One of the locks that hurt most, with its latest events.
@@ -481,7 +485,7 @@ struct ObservedLock {
 
   std::string store, endpoint, family, lock, shape;
   std::string trouble;                ///< its problem in a word or two; empty: none
-  std::optional<std::string> holder;  ///< a hash; nothing: it is free
+  std::optional<std::string> holder;  ///< a hash, or with --show-owners its name; nothing: free
   std::optional<double> held_seconds, ttl_left_seconds;
   std::optional<std::uint64_t> waiting_now;
   std::uint64_t acquisitions = 0, expired_while_held = 0, most_waiting = 0;
@@ -490,9 +494,11 @@ struct ObservedLock {
 
 /// A finding that on-call should know.
 struct ObservedFinding {
-  std::string kind, store, family;
-  std::optional<std::string> lock;  ///< the worst
+  std::string kind, store, endpoint, family;
+  std::optional<std::string> lock;  ///< the worst, or the latest
   std::uint64_t times = 0;
+  double first_seconds = 0, last_seconds = 0;  ///< when it was seen, since the watch began
+  bool over = false;                           ///< not seen for a while
   std::string evidence, advice;
 };
 
@@ -500,6 +506,7 @@ struct ObservedFinding {
 struct ObservedSource {
   std::string store, endpoint, way, accuracy, waiters;
   std::vector<std::string> unseen;  ///< what cannot be seen of it, a sentence each
+  std::uint64_t no_locks = 0;       ///< keys that match a pattern but are no locks
   double watched_seconds = 0, blind_seconds = 0;
   std::uint64_t missed = 0, commands = 0;
 };
@@ -523,6 +530,7 @@ struct Result {
   std::vector<ObservedLock> locks;
   std::vector<ObservedFinding> findings;
   std::vector<ObservedSource> sources;
+  std::vector<std::string> proposals;  ///< patterns of keys that look like locks, if none was named
 };
 
 }  // namespace lockbench::results

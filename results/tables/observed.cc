@@ -12,12 +12,16 @@ namespace {
 
 using FamilyFields = std::vector<Field<Observed>>;
 
+constexpr double kNearlyAll = 0.95;
+
 /// "≥12", "~12" for a family whose counts may be incomplete.
 Cell seen(const Observed& family, std::uint64_t count, FamilyRow::Count kind) {
   if (count == 0 || kind == FamilyRow::plain) return count;
-  const Tone tone = kind == FamilyRow::bad ? Tone::bad : Tone::plain;
-  if (family.accuracy == "exact") return {count, tone};
-  const bool at_least = family.accuracy == "at_least";
+  const Tone tone = kind == FamilyRow::bounded ? Tone::plain : Tone::bad;
+  const bool some_unseen = kind == FamilyRow::looked && family.owner_share < kNearlyAll;
+  const bool exact = family.accuracy == "exact";
+  if (exact && !some_unseen) return {count, tone};
+  const bool at_least = exact || family.accuracy == "at_least";
   Cell cell(count, tone, (at_least ? "≥" : "~") + human_count(static_cast<double>(count)));
   cell.at_least = at_least;
   return cell;
@@ -28,10 +32,15 @@ Cell seen(const Observed& /*family*/, const Number& number, FamilyRow::Count /*k
   return number;
 }
 
-Cell percentile(const Distribution& of, double Distribution::*figure) {
-  return figure_cell(of, figure);
+/// "~30 ms" if many holdings were not seen whole.
+Cell percentile(const Observed& family, const Distribution& of, double Distribution::*figure) {
+  Cell cell = figure_cell(of, figure);
+  const bool doubtful = family.accuracy == "sampled" || family.hold_share < kNearlyAll;
+  if (doubtful && of.any()) cell.text = "~" + human_seconds(of.*figure);
+  return cell;
 }
-Cell percentile(const std::optional<Distribution>& of, double Distribution::*figure) {
+Cell percentile(const Observed& /*family*/, const std::optional<Distribution>& of,
+                double Distribution::*figure) {
   return of ? figure_cell(*of, figure) : Cell();
 }
 
@@ -46,14 +55,16 @@ void add_fields(const FamilyRow& row, FamilyFields& fields) {
                 .show = given.show};
   const char* const suffix = row.unit == Unit::seconds ? "_seconds" : "";
   const auto add = [&](auto member) {
-    if constexpr (requires(const Observed& family) { percentile(family.*member, nullptr); }) {
+    if constexpr (requires(const Observed& family) {
+                    percentile(family, family.*member, nullptr);
+                  }) {
       for (const auto& [name, figure, later] :
            {std::tuple("p50", &Distribution::p50, 2), std::tuple("p99", &Distribution::p99, 0)}) {
         column.key = fmt::format("{}_{}{}", row.name, name, suffix);
         column.name = name;
         column.rank = given.rank + later;
         fields.push_back({column, [member, figure = figure](const Observed& family) {
-                            return percentile(family.*member, figure);
+                            return percentile(family, family.*member, figure);
                           }});
       }
     } else {
@@ -71,10 +82,12 @@ void add_fields(const FamilyRow& row, FamilyFields& fields) {
 }
 
 FamilyFields family_fields() {
-  FamilyFields fields{{{"store", "", "store"}, &Observed::store},
-                      {{"family", "", "family"}, &Observed::family},
-                      {{"source", "", "source", Unit::text, 0, Show::if_asked}, &Observed::source},
-                      {{"accuracy", "", "accuracy", Unit::text, 9}, &Observed::accuracy}};
+  FamilyFields fields{
+      {{"store", "", "store"}, &Observed::store},
+      {{"endpoint", "", "server", Unit::text, 9, Show::if_asked}, &Observed::endpoint},
+      {{"family", "", "family"}, &Observed::family},
+      {{"source", "", "source", Unit::text, 0, Show::if_asked}, &Observed::source},
+      {{"accuracy", "", "accuracy", Unit::text, 9}, &Observed::accuracy}};
   for (const FamilyRow& row : kFamilyRows) add_fields(row, fields);
   return fields;
 }
@@ -114,6 +127,7 @@ const std::vector<Field<ObservedSource>> source_fields{
      [](const ObservedSource& source) {
        return Cell(source.blind_seconds, source.blind_seconds > 0 ? Tone::doubtful : Tone::plain);
      }},
+    {{"no_locks", "no", "locks", Unit::count, 0, Show::if_any}, &ObservedSource::no_locks},
     {{"missed", "changes", "missed", Unit::count},
      [](const ObservedSource& source) {
        return Cell(source.missed, source.missed > 0 ? Tone::doubtful : Tone::plain);
@@ -124,7 +138,17 @@ const std::vector<Field<ObservedSource>> source_fields{
 }  // namespace
 
 Table observed_table(const Result& result) {
-  return table_of(family_fields(), result.observed.value());
+  const std::vector<Observed>& families = result.observed.value();
+  FamilyFields fields = family_fields();
+  const auto elsewhere = [&](const Observed& one) {
+    return one.endpoint != families.front().endpoint;
+  };
+  if (std::ranges::any_of(families, elsewhere)) {
+    const auto server = std::ranges::find(
+        fields, "endpoint", [](const Field<Observed>& field) { return field.column.key; });
+    server->column.show = Show::always;
+  }
+  return table_of(fields, families);
 }
 
 Table lock_table(const std::vector<ObservedLock>& locks) { return table_of(lock_fields, locks); }
@@ -136,12 +160,17 @@ Table source_table(const std::vector<ObservedSource>& sources) {
 std::string sentence_of(const ObservedFinding& finding) {
   std::string line = fmt::format("{}: {}", finding.kind, finding.store);
   if (!finding.family.empty()) line += " " + finding.family;
-  return line + ": " + finding.evidence;
+  if (finding.lock && *finding.lock != finding.family) line += fmt::format(" ({})", *finding.lock);
+  line += ": " + finding.evidence;
+  if (!finding.over) return line;
+  return line + fmt::format(" [over: last seen {} after the watch began]",
+                            human_seconds(finding.last_seconds));
 }
 
 Tone tone_of(const ObservedFinding& finding) {
-  constexpr std::array<std::string_view, 3> kMild{"thin_margin", "hog", "blind"};
-  const bool mild = std::ranges::find(kMild, finding.kind) != kMild.end();
+  constexpr std::array<std::string_view, 5> kMild{"thin_margin", "hog", "blind", "missed",
+                                                  "never_released"};
+  const bool mild = finding.over || std::ranges::find(kMild, finding.kind) != kMild.end();
   return mild ? Tone::doubtful : Tone::bad;
 }
 

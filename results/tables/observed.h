@@ -18,6 +18,7 @@ struct FamilyRow {
     plain,
     bounded,  ///< "≥12", "~12"
     bad,      ///< like bounded, for events that should not happen
+    looked,   ///< like bad, and a lower bound if not all holders were looked at
   };
   struct Titled {
     const char* group = "";
@@ -65,17 +66,21 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
      "Holdings that ended so close to the expiry that a release is as likely.",
      titled("", "undecided", 6, Show::if_any, FamilyRow::bounded)},
     {"taken_over", Unit::count, &Observed::taken_over, "lockbench_watch_taken_over_total",
-     "Expired locks that another client took immediately: both may believe that they hold it.",
-     titled("taken", "over", 2, Show::always, FamilyRow::bad)},
+     "Expired locks that were taken again within a second, under another token: two clients may "
+     "have held the lock at once.",
+     titled("taken", "over", 2, Show::always, FamilyRow::looked)},
     {"owner_changed", Unit::count, &Observed::owner_changed, "lockbench_watch_owner_changed_total",
      "Changes of a lock's holder without a release or an expiry in between.",
-     titled("owner", "changed", 3, Show::if_any, FamilyRow::bad)},
+     titled("owner", "changed", 3, Show::if_any, FamilyRow::looked)},
     {"session_lost", Unit::count, &Observed::session_lost, "lockbench_watch_sessions_lost_total",
      "Holdings that ended with the session or the connection of their holder.",
      titled("session", "lost", 4, Show::if_any, FamilyRow::bad)},
+    {"lapsed", Unit::count, &Observed::lapsed, "lockbench_watch_lapsed_total",
+     "Holdings that ended by expiry in a family that is never released, such as a schedule.",
+     titled("", "lapsed", 6, Show::if_any, FamilyRow::bounded)},
     {"no_ttl", Unit::count, &Observed::no_ttl, nullptr,
      "Holdings without a time to live, though the store has one, including those held now.",
-     titled("without", "TTL", 3, Show::if_any, FamilyRow::bad)},
+     titled("without", "TTL", 3, Show::if_any, FamilyRow::looked)},
     {"without_ttl", Unit::count, &Observed::without_ttl,
      "lockbench_watch_granted_without_ttl_total",
      "Holdings that ended without ever having a time to live, though the store has one."},
@@ -90,7 +95,7 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
     {"most_waiting", Unit::count, &Observed::most_waiting, nullptr,
      "The most clients that waited at the same time."},
     {"held_long_now", Unit::count, &Observed::held_long_now, "lockbench_watch_held_long",
-     "Locks that are held for longer than --held-longer, or than ten times their family's p99."},
+     "Locks that are held for longer than --held-longer, or than usual in their family."},
     {"renewal_stopped_now", Unit::count, &Observed::renewal_stopped_now,
      "lockbench_watch_renewal_stopped",
      "Held locks whose holder renewed them in time before, but no longer does."},
@@ -111,6 +116,13 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
      titled("smallest", "margin", 5)},
     {"largest_share", Unit::share, &Observed::largest_share, "lockbench_watch_largest_share",
      "The share of the acquisitions that went to the client with the most."},
+    {"owner_share", Unit::share, &Observed::owner_share, "lockbench_watch_owner_share",
+     "The share of the acquisitions whose holder was looked at; holders, renewals, margins, "
+     "takeovers and stolen locks are only seen of these.",
+     titled("holder", "seen", 6, Show::if_asked)},
+    {"hold_share", Unit::share, &Observed::hold_share, "lockbench_watch_hold_share",
+     "The share of the ended holdings whose length was seen.",
+     titled("length", "seen", 6, Show::if_asked)},
     {"missed", Unit::count, &Observed::missed, nullptr, "Changes of this store that were missed.",
      titled("", "missed", 6, Show::if_any)},
 });

@@ -184,6 +184,16 @@ void add_observed(const Result& result, Sentences& lines) {
   }
 }
 
+/// Of the worst locks, at most ten that are in trouble, held, or waited for.
+std::vector<ObservedLock> worth_a_look(std::vector<ObservedLock> locks) {
+  constexpr std::size_t kMost = 10;
+  std::erase_if(locks, [](const ObservedLock& lock) {
+    return lock.trouble.empty() && !lock.holder && lock.waiting_now.value_or(0) == 0;
+  });
+  if (locks.size() > kMost) locks.resize(kMost);
+  return locks;
+}
+
 Sentences made_printable(Sentences lines) {
   for (Sentence& line : lines) line.text = printable(line.text);
   return lines;
@@ -257,11 +267,21 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
                              : kind == Kind::observed ? "no locks were seen"
                                                       : "no points";
     main = {.lines = {{Tone::doubtful, what}}};
+    if (kind == Kind::observed && !result.proposals.empty()) {
+      main = {.lines = {{Tone::plain, "these keys look like locks: name them with --locks"}}};
+      for (const std::string& one : result.proposals)
+        main.lines.emplace_back(printable("  " + one));
+    }
   }
   for (Sentence& one : sentences_of(result, flaws)) main.lines.push_back(std::move(one));
   // With several runs, the notes name the outliers among the ranks.
   if (kind == Kind::runs && result.runs.size() == 1 && !result.runs.front().ranks.empty()) {
     blocks.push_back({.table = shown(rank_table(result))});
+  }
+  if (kind == Kind::observed) {
+    if (const Table worst = shown(lock_table(worth_a_look(result.locks))); !worst.rows.empty()) {
+      blocks.push_back({.title = "The locks that hurt most", .table = worst});
+    }
   }
   if (kind != Kind::capacity) return blocks;
   for (const Capacity& capacity : *result.capacity) {

@@ -1,6 +1,7 @@
 #include "strategies/redis/client/protocol.h"
 #include "tests/fuzz/target.h"
 #include "watch/families.h"
+#include "watch/sources/lock_value.h"
 #include "watch/sources/redis_lock.h"
 #include "watch/sources/zookeeper_locks.h"
 
@@ -34,6 +35,9 @@ void read_redis(std::string_view bytes) {
 void read_names(std::string_view bytes) {
   if (const auto node = watch::read_sequence_node(std::string(bytes))) {
     require(node->maker.size() < bytes.size());
+  }
+  if (const auto value = watch::read_lock_value(bytes)) {
+    require(value->owner.size() <= bytes.size());
   }
   if (const auto beside = watch::companion_of(bytes)) require(beside->lock.size() < bytes.size());
   const watch::Families families({"lock:*"});

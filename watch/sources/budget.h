@@ -31,6 +31,8 @@ class Budget {
     }
     return false;
   }
+  /// Returns what was spent and not used.
+  void give_back(std::uint64_t commands) { held_ += static_cast<double>(commands); }
   /// Spends in advance, for commands that cannot wait, such as the first ones of a connection.
   void owe(std::uint64_t commands) { held_ -= static_cast<double>(commands); }
   /// When they can be spent, at the present rate.

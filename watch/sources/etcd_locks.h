@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 
 #include "strategies/etcd/client/messages.h"
 #include "watch/sources/lock_state.h"
+#include "watch/sources/lock_value.h"
 #include "watch/sources/patterns.h"
 
 namespace lockbench::watch {
@@ -64,17 +66,21 @@ inline std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry) {
 /// The state of etcd's locks, from its keys and their changes. Plain data, for one thread.
 class EtcdLocks {
  public:
-  EtcdLocks(std::vector<std::string> patterns, std::size_t most_keys)
-      : patterns_(std::move(patterns)), most_(most_keys) {}
+  EtcdLocks(const Request& request, std::size_t most_keys)
+      : request_({.locks = request.locks, .exclude = request.exclude}), most_(most_keys) {}
 
-  /// Takes a key that was found at the start or has changed. Returns the lock that it belongs to;
-  /// nothing if it is not followed.
-  std::optional<std::string> put(const EtcdEntry& entry) {
-    constexpr std::size_t kLongestValue = 256;
+  /// Takes a key that was found at the start or has changed at `at`. Returns the lock that it
+  /// belongs to; nothing if it is not followed.
+  std::optional<std::string> put(const EtcdEntry& entry, TimePoint at) {
     const auto place = etcd_place_of(entry);
     if (!place || entry.created <= 0) return std::nullopt;
-    if (!matches_any(patterns_, place->lock) && !matches_any(patterns_, entry.name)) {
+    if (!is_wanted(request_, place->lock) && !is_wanted(request_, entry.name)) {
       return std::nullopt;
+    }
+    const auto value = entry.lease == 0 ? read_lock_value(entry.value) : LockValue();
+    if (!value) {
+      if (no_locks_.size() < kMostNoLocks) no_locks_.push_back(entry.name);
+      return remove(entry.name);
     }
     if (!by_key_.contains(entry.name) && by_key_.size() >= most_) {
       ++unfollowed_;
@@ -85,10 +91,19 @@ class EtcdLocks {
     Lock& lock = locks_[place->lock];
     lock.shape = place->shape;
     Contender& contender = lock.queue[created];
-    contender.owner =
-        entry.lease != 0 ? etcd_hex(entry.lease) : entry.value.substr(0, kLongestValue);
+    contender.owner = entry.lease != 0 ? etcd_hex(entry.lease) : value->owner;
+    contender.about = entry.lease != 0 ? "lease " + contender.owner : "";
     contender.shared = place->shared;
     contender.lease = entry.lease;
+    lock.lasts_until.reset();
+    if (value->is_record) {
+      lock.shape = Shape::record;
+      contender.about = value->owner;
+      // As Kubernetes' own clients do, count from the time at which the renewal was seen: the time
+      // in the record is of another clock.
+      lock.lasts_until = value->lasts ? at + *value->lasts : TimePoint::max();
+      records_.insert(place->lock);
+    }
     return place->lock;
   }
   std::vector<Sighting> begun(TimePoint at) const {
@@ -108,7 +123,7 @@ class EtcdLocks {
       const std::int64_t revision = changes[i].entry.modified;
       for (; i < changes.size() && changes[i].entry.modified == revision; ++i) {
         const auto& change = changes[i];
-        const auto lock = change.deleted ? remove(change.entry.name) : put(change.entry);
+        const auto lock = change.deleted ? remove(change.entry.name) : put(change.entry, at);
         if (lock) ++touched[*lock];
       }
       for (const auto& [name, count] : touched) {
@@ -121,28 +136,45 @@ class EtcdLocks {
     return seen;
   }
 
+  /// Sightings of records that were not renewed in time. Each is told once.
+  std::vector<Sighting> expired(TimePoint at) {
+    std::vector<Sighting> seen;
+    std::erase_if(records_, [&](const std::string& name) {
+      const auto lock = locks_.find(name);
+      if (lock == locks_.end() || lock->second.shape != Shape::record) return true;
+      if (at < lock->second.lasts_until) return false;
+      // It ends without a change of the key.
+      seen.push_back(sighting(name, lock->second, at));
+      seen.back().ended = Ending::expired;
+      return true;
+    });
+    return seen;
+  }
+
   /// The holder's lease; 0 if it has none or the lock is free.
   etcd::LeaseId lease_of(const std::string& name) const {
     const auto lock = locks_.find(name);
     if (lock == locks_.end() || lock->second.queue.empty()) return 0;
     return lock->second.queue.begin()->second.lease;
   }
-  /// Notes that the lease had `left` to live at `at`.
-  void lives(etcd::LeaseId lease, Duration left, TimePoint at) {
+  /// Notes that the lease had `left` to live at `at`, in this term of the Raft leader.
+  void lives(etcd::LeaseId lease, Duration left, TimePoint at, std::uint64_t term = 0) {
     // etcd rounds down to whole seconds.
     const SteadyTime end = SteadyTime::between(at + left, at + left + std::chrono::seconds(1));
     // Sweep out dead leases.
     if (leases_.size() >= sweep_at_) {
-      std::erase_if(leases_, [&](const auto& one) { return one.second.latest < at; });
+      std::erase_if(leases_, [&](const auto& one) { return one.second.end.latest < at; });
       sweep_at_ = std::max(sweep_at_, 2 * leases_.size());
     }
-    const auto [known, added] = leases_.try_emplace(lease, end);
+    const auto [known, added] = leases_.try_emplace(lease, Lease{.end = end, .term = term});
     if (added) return;
-    if (end.earliest >= known->second.latest) {
-      known->second = end;
+    Lease& old = known->second;
+    if (end.earliest >= old.end.latest) {
+      // A new leader gives each lease its whole TTL again, whether or not its client lives.
+      old = {.end = end, .term = term, .by_leader = term != old.term};
     } else {
       // It may be the same end, rounded differently: not a renewal.
-      known->second.narrow(end);
+      old.end.narrow(end);
     }
   }
   void forget_lease(etcd::LeaseId lease) { leases_.erase(lease); }
@@ -150,8 +182,8 @@ class EtcdLocks {
   std::optional<Ending> ending_of(etcd::LeaseId lease, TimePoint at) const {
     const auto end = leases_.find(lease);
     if (end == leases_.end()) return std::nullopt;
-    if (at < end->second.earliest) return Ending::released;
-    if (at >= end->second.latest) return Ending::session_lost;
+    if (at < end->second.end.earliest) return Ending::released;
+    if (at >= end->second.end.latest) return Ending::session_lost;
     return std::nullopt;
   }
   /// The known state of a lock; nothing if it is free.
@@ -162,12 +194,20 @@ class EtcdLocks {
   }
   /// Number of keys without room since the last call.
   std::uint64_t take_unfollowed() { return std::exchange(unfollowed_, 0); }
+  /// Keys whose value is no lock's, since the last call.
+  std::vector<std::string> take_no_locks() { return std::exchange(no_locks_, {}); }
   std::size_t keys() const { return by_key_.size(); }
 
  private:
   struct Lock {
     Shape shape = Shape::etcd_key;
-    Contenders queue;  ///< by create revision
+    Contenders queue;                        ///< by create revision
+    std::optional<TimePoint> lasts_until{};  ///< a record, if it is not renewed
+  };
+  struct Lease {
+    SteadyTime end;
+    std::uint64_t term = 0;
+    bool by_leader = false;  ///< the end was moved when the leader changed
   };
   struct Place {
     std::string lock;
@@ -186,12 +226,21 @@ class EtcdLocks {
   }
   Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const {
     Sighting seen = queued_lock(name, at, lock.shape, lock.queue);
-    if (!lock.queue.empty()) {
+    if (lock.shape == Shape::record && !lock.queue.empty()) {
+      const bool is_free = lock.queue.begin()->second.owner.empty() || at >= *lock.lasts_until;
+      if (is_free) seen.holders.clear();
+      if (!is_free && lock.lasts_until != TimePoint::max()) seen.ttl_left = *lock.lasts_until - at;
+      // The key stays, so its number is no fence.
+      seen.fence.reset();
+    } else if (!lock.queue.empty()) {
       const etcd::LeaseId lease = lock.queue.begin()->second.lease;
       seen.no_ttl = lease == 0;
       const auto end = leases_.find(lease);
       // During the lease's last second its remaining time is unknown.
-      if (end != leases_.end() && end->second.told > at) seen.ttl_left = end->second.told - at;
+      if (end != leases_.end() && end->second.end.told > at) {
+        seen.ttl_left = end->second.end.told - at;
+        seen.extended_by_store = end->second.by_leader;
+      }
     }
     // Clients that wait for a single key leave no trace in etcd.
     if (lock.shape != Shape::etcd_queue) {
@@ -201,13 +250,17 @@ class EtcdLocks {
     return seen;
   }
 
-  const std::vector<std::string> patterns_;
+  static constexpr std::size_t kMostNoLocks = 1000;
+
+  const Request request_;
   const std::size_t most_;
   std::unordered_map<std::string, Lock> locks_;
   std::unordered_map<std::string, Place> by_key_;
-  std::unordered_map<etcd::LeaseId, SteadyTime> leases_;  ///< when each ends
-  std::size_t sweep_at_ = 10'000;                         ///< number of leases
+  std::unordered_map<etcd::LeaseId, Lease> leases_;
+  std::size_t sweep_at_ = 10'000;  ///< number of leases
   std::uint64_t unfollowed_ = 0;
+  std::set<std::string> records_;  ///< that may still expire
+  std::vector<std::string> no_locks_;
 };
 
 }  // namespace lockbench::watch

@@ -52,6 +52,7 @@ class EtcdReader : public etcd::Connection {
 
   struct Life {
     Duration left{}, granted{};  ///< in whole seconds
+    std::uint64_t term = 0;      ///< of the member's Raft leader
   };
   /// Nothing: the lease is gone.
   std::optional<Life> life_of(etcd::LeaseId lease) {
@@ -67,7 +68,9 @@ class EtcdReader : public etcd::Connection {
       return std::chrono::seconds(
           std::clamp<std::int64_t>(count, 0, ceil_seconds(kLongestDuration)));
     };
-    return Life{.left = seconds_of(response.ttl()), .granted = seconds_of(response.grantedttl())};
+    return Life{.left = seconds_of(response.ttl()),
+                .granted = seconds_of(response.grantedttl()),
+                .term = response.header().raft_term()};
   }
 
   /// Opens a stream of changes of keys with one of these prefixes, from this revision on.
@@ -133,7 +136,7 @@ class EtcdWatch : public Watching {
       : Watching(watching),
         prefixes_(merged_prefixes(request_.locks)),
         reader_(endpoint, request_.command_timeout, env_, stop_),
-        locks_(request_.locks, request_.most_locks) {}
+        locks_(request_, request_.most_locks) {}
 
   void begin() {
     if (prefixes_.empty()) need(reader_.connect(stop_));
@@ -152,8 +155,8 @@ class EtcdWatch : public Watching {
     if (request_.locks.empty()) return propose();
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
-      const bool all =
-          read_all(prefix, revision, [&](const EtcdEntry& entry) { locks_.put(entry); });
+      const bool all = read_all(prefix, revision,
+                                [&](const EtcdEntry& entry) { locks_.put(entry, env_.now()); });
       if (!all) reporter().missed(1, "more keys than are followed at once");
     }
     reader_.watch(prefixes_, revision + 1);
@@ -161,6 +164,7 @@ class EtcdWatch : public Watching {
     for (Sighting& seen : locks_.begun(env_.now())) follow(std::move(seen));
     while (!stopped()) {
       take(reader_.next(kReadFor));
+      reporter().seen(locks_.expired(env_.now()));
       ask_about_leases();
       show_life();
     }
@@ -225,6 +229,7 @@ class EtcdWatch : public Watching {
       follow(std::move(seen));
     }
     reporter().missed(locks_.take_unfollowed(), "more locks than are followed at once");
+    for (const std::string& key : locks_.take_no_locks()) reporter().no_lock(key);
   }
 
   std::optional<Ending> ending_of(etcd::LeaseId lease, TimePoint at) {
@@ -257,7 +262,7 @@ class EtcdWatch : public Watching {
       const TimePoint now = env_.now();
       heard_at_ = now;
       if (!life) continue;  // the watch will report the deletion
-      locks_.lives(held->second.lease, life->left, asked_at);
+      locks_.lives(held->second.lease, life->left, asked_at, life->term);
       held->second.ask_at = now + std::clamp(life->granted / 6, kShortest, kLongest);
       due_.insert({held->second.ask_at, name});
       if (auto state = locks_.state_of(name, now)) reporter().seen(*std::move(state));

@@ -13,6 +13,10 @@ bool matches_any(const std::vector<std::string>& patterns, std::string_view name
       patterns, [&](const std::string& pattern) { return glob_matches(pattern, name); });
 }
 
+bool is_wanted(const Request& request, std::string_view name) {
+  return matches_any(request.locks, name) && !matches_any(request.exclude, name);
+}
+
 std::string prefix_of(std::string_view pattern) {
   return std::string(pattern.substr(0, pattern.find_first_of("*?")));
 }

@@ -4,10 +4,14 @@
 #include <string_view>
 #include <vector>
 
+#include "watch/source.h"
+
 // Patterns for lock names: * stands for any characters, ? for one.
 namespace lockbench::watch {
 
 bool matches_any(const std::vector<std::string>& patterns, std::string_view name);
+/// Whether the request names the lock and does not exclude it.
+bool is_wanted(const Request& request, std::string_view name);
 
 /// The common prefix of all names that match the pattern.
 std::string prefix_of(std::string_view pattern);

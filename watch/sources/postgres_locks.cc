@@ -34,6 +34,7 @@ enum Column : std::size_t {
   waited,
   idle,
   transaction_age,
+  who,
   kColumns
 };
 
@@ -108,6 +109,7 @@ std::optional<PostgresLock> read_lock(const json& line) {
   lock.waited = past(line[waited]);
   lock.idle = past(line[idle]);
   lock.transaction = past(line[transaction_age]);
+  if (line[who].is_string()) lock.who = line[who].get<std::string>();
   return lock;
 }
 
@@ -187,6 +189,7 @@ Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoi
       .owner = lock.process == 0 ? "prepared transaction" : fmt::format("process {}", lock.process),
       .shared = lock.shared};
   if (lasted) party.since = at - *lasted;
+  party.about = lock.who.empty() ? party.owner : fmt::format("{} ({})", party.owner, lock.who);
   return party;
 }
 
@@ -253,13 +256,14 @@ bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
 std::string lock_look(std::uint64_t version) {
   constexpr std::uint64_t kTellsWaits = 140'000;
   // Not pg_blocking_pids(): each call stops all locking on the server for a moment, and pg_locks
-  // also shows the transaction that a waiter waits for.
+  // also shows the transaction that a waiter waits for. Our own session takes no such locks, but
+  // behind a transaction pooler it may have one of another client, for ever if that forgot it.
   return fmt::format(
       R"(WITH own AS (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()),
 l AS (SELECT locktype, classid::bigint AS c, objid::bigint AS o, objsubid, relation, page, tuple,
   transactionid::text AS x, pid, mode, granted, {} AS waitstart FROM pg_catalog.pg_locks
-  WHERE pid IS DISTINCT FROM pg_backend_pid() AND (locktype = 'transactionid' OR
-    (locktype IN ('advisory', 'tuple') AND database = (SELECT oid FROM own)))),
+  WHERE locktype = 'transactionid' OR
+    (locktype IN ('advisory', 'tuple') AND database = (SELECT oid FROM own))),
 w AS (SELECT DISTINCT x FROM l WHERE locktype = 'transactionid' AND NOT granted),
 r AS (SELECT * FROM l WHERE locktype <> 'transactionid' OR x IN (SELECT x FROM w) LIMIT {})
 SELECT coalesce(json_agg(json_build_array(r.locktype, r.c, r.o, r.objsubid,
@@ -268,7 +272,8 @@ SELECT coalesce(json_agg(json_build_array(r.locktype, r.c, r.o, r.objsubid,
   r.page, r.tuple, r.x, r.pid, r.mode, r.granted,
   extract(epoch FROM clock_timestamp() - r.waitstart)::float8,
   CASE WHEN a.state LIKE 'idle%' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 END,
-  extract(epoch FROM clock_timestamp() - a.xact_start)::float8)), '[]')::text
+  extract(epoch FROM clock_timestamp() - a.xact_start)::float8,
+  nullif(concat_ws(', ', nullif(left(a.application_name, 64), ''), host(a.client_addr)), ''))), '[]')::text
 FROM r LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid)",
       version >= kTellsWaits ? "waitstart" : "NULL::timestamptz", kMostLocks + 1);
 }
@@ -392,7 +397,7 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
   Lines lines(look);
   Known now;
   const auto at_lock = [&](const std::string& name) -> Sighting* {
-    if (!matches_any(patterns_, name)) return nullptr;
+    if (!is_wanted(request_, name)) return nullptr;
     if (!now.contains(name) && now.size() >= most_) {
       ++left_out_;
       return nullptr;
@@ -453,7 +458,7 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
   std::map<std::string, Row> rows;
   for (const PostgresRow& row : look.lines) {
     const std::string name = fmt::format("{}:{}", table, row.name);
-    if (!matches_any(patterns_, name)) continue;
+    if (!is_wanted(request_, name)) continue;
     if (rows.size() >= most_) {
       ++left_out_;
       continue;
@@ -477,7 +482,7 @@ std::vector<Sighting> PostgresBook::rows(const std::string& table, const Postgre
     if (row.left && now.ends.told > asked_at) seen.ttl_left = now.ends.told - asked_at;
     seen.no_ttl = !row.left;
     seen.first_look = first;
-    Party holder{.owner = row.owner};
+    Party holder{.owner = row.owner, .about = row.owner};
     if (row.held) holder.since = now.begun.told;
     seen.holders = {std::move(holder)};
   }

@@ -29,6 +29,7 @@ struct PostgresLock {
   std::optional<Duration> waited;       ///< if not granted; from PostgreSQL 14 on
   std::optional<Duration> idle;         ///< how long its session has been idle
   std::optional<Duration> transaction;  ///< how long its transaction has lasted
+  std::string who{};                    ///< application and address, as far as we may see them
 };
 
 /// A lock table such as ShedLock's: rows of lock, owner and end. Named by the user or found. Names
@@ -91,9 +92,8 @@ tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::s
 /// Turns looks at a PostgreSQL server into sightings. For one thread.
 class PostgresBook {
  public:
-  /// Follows locks whose names match one of the patterns, at most `most` at a time.
-  PostgresBook(std::vector<std::string> patterns, std::uint64_t most)
-      : patterns_(std::move(patterns)), most_(most) {}
+  /// Follows the locks that the request wants, at most `most` at a time.
+  PostgresBook(Request request, std::uint64_t most) : request_(std::move(request)), most_(most) {}
 
   /// Sightings of the locks of one look, and of those that have been freed since the look before.
   /// If a look was cut, a lock counts as freed once no look has shown it for a while. `at`: not
@@ -114,7 +114,7 @@ class PostgresBook {
   /// freed.
   std::vector<Sighting> replace(Known& known, Known now, bool first, bool cut, TimePoint at);
 
-  const std::vector<std::string> patterns_;
+  const Request request_;
   const std::uint64_t most_;
   std::uint64_t left_out_ = 0;
   bool looked_ = false;

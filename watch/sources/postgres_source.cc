@@ -52,7 +52,8 @@ class PostgresWatch : public Watching {
       : Watching(watching),
         session_(endpoint, request_.command_timeout, env_),
         // Without patterns, look at all locks and propose them.
-        book_(request_.locks.empty() ? std::vector<std::string>{"*"} : request_.locks,
+        book_({.locks = request_.locks.empty() ? std::vector<std::string>{"*"} : request_.locks,
+               .exclude = request_.exclude},
               request_.most_locks) {}
 
   void begin() {
@@ -112,7 +113,9 @@ class PostgresWatch : public Watching {
             "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
             "waiters count from the start of the holder's transaction",
             fmt::format("locks of other databases than {}", database_),
-            "whether an advisory lock was released or its session ended"}};
+            "whether an advisory lock was released or its session ended",
+            "behind a transaction pooler: which client has a lock; a lock there belongs to the "
+            "pooler's session"}};
     auto& unseen = facts.unseen;
     if (!sees_sessions_) {
       unseen.emplace_back(

@@ -1,15 +1,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <iterator>
 #include <optional>
 #include <queue>
-#include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,25 +20,33 @@
 namespace lockbench::watch {
 
 /// The keys that a watch of Redis must remember: those that changed and wait for a look, and those
-/// that are held, with their end. Free keys are forgotten after the look. Plain data, for one
-/// thread.
+/// that are held, with their end. Free keys are forgotten after the look, so a key that is not in
+/// the book is free, once all existing keys have been found. Plain data, for one thread.
 class RedisBook {
  public:
   /// How the server reports changes.
   enum class Way {
     scan,           ///< it does not: look at keys periodically
-    tracking,       ///< it reports that a key has changed
-    notifications,  ///< it reports each change and its kind: a look only adds holder and end
+    tracking,       ///< it reports that a key has changed: a look tells how
+    notifications,  ///< it reports each change and its kind: a look adds owner and TTL
   };
   RedisBook(std::size_t most_keys, Way way) : most_(most_keys), way_(way) {}
+
+  /// A look at most this long after a change shows the effect of that change.
+  static constexpr Duration kAtOnce = std::chrono::milliseconds(20);
 
   /// Notes a change of unknown kind. False: there is no room for the key.
   bool changed(const std::string& key, TimePoint at) {
     Entry* const entry = entry_of(key);
     if (entry == nullptr) return false;
-    if (!std::exchange(entry->expiry_looked_at, false)) ++entry->changes;
+    if (!std::exchange(entry->expiry_looked_at, false)) {
+      if (entry->changes == 0 || std::exchange(entry->passed, false)) entry->changed_since = at;
+      // The look will find one state for several changes.
+      if (entry->queued && at - entry->changed_since > kAtOnce) ++missed_;
+      ++entry->changes;
+    }
     entry->changed_at = at;
-    enqueue(key, *entry);
+    enqueue(key, *entry, entry->held ? kUrgent : kFresh, at);
     return true;
   }
   /// Notes a change of known kind.
@@ -45,29 +54,46 @@ class RedisBook {
     if (event == KeyEvent::none) return true;
     Entry* const entry = entry_of(key);
     if (entry == nullptr) return false;
-    if (event == KeyEvent::expired) entry->ending = Ending::expired;
-    if (event == KeyEvent::released) entry->ending = Ending::released;
-    if (way_ != Way::notifications) {
-      // An invalidation message reports the change itself.
-      if (!entry->held && !entry->queued && !entry->expiry_looked_at) keys_.erase(key);
+    if (way_ == Way::notifications) {
+      entry->disturbed = true;
+      if (event == KeyEvent::released || event == KeyEvent::expired) {
+        ended(key, *entry, event == KeyEvent::expired ? Ending::expired : Ending::released, at);
+      } else if (event == KeyEvent::written) {
+        written(key, *entry, at);
+      } else {
+        timed(key, *entry, at);
+      }
       return true;
     }
-    if (entry->events.size() >= kMostEvents) make_room(key, *entry);
-    entry->events.push_back({event, at});
-    enqueue(key, *entry);
+    // An invalidation message reports the change itself.
+    if (event == KeyEvent::expired) entry->ending = Ending::expired;
+    if (event == KeyEvent::released) entry->ending = Ending::released;
+    if (!entry->held && !entry->queued && !entry->expiry_looked_at) keys_.erase(key);
     return true;
   }
-  /// Schedules a look at the key, if there is room, although no change is known.
-  void look_at(const std::string& key) {
-    if (Entry* const entry = entry_of(key)) enqueue(key, *entry);
+  /// Notes an existing key, which is new to the book or may have changed unnoticed, for a look if
+  /// there is room.
+  void found(const std::string& key, TimePoint at) {
+    Entry* const entry = entry_of(key);
+    if (entry == nullptr) return;
+    if (entry->unknown && !entry->held && !std::exchange(entry->exists, true)) ++first_looks_left_;
+    enqueue(key, *entry, kIdle, at);
   }
+  /// All keys from before the watch have been found: from now on, others are new.
+  void all_found() {
+    all_found_ = true;
+    freed_.clear();
+  }
+  /// Keys from before the watch that still wait for their first look.
+  std::uint64_t first_looks_left() const { return first_looks_left_; }
+
   /// Notes that every held key may have changed.
   void all_changed(TimePoint at) {
     for (auto& [key, entry] : keys_) {
       if (!entry.held) continue;
-      ++entry.changes;
+      if (entry.changes++ == 0) entry.changed_since = at;
       entry.changed_at = at;
-      enqueue(key, entry);
+      enqueue(key, entry, kUrgent, at);
     }
   }
   /// Schedules looks at keys that should have expired by now; forgets keys whose changes led to
@@ -80,9 +106,15 @@ class RedisBook {
       // The key was renewed meanwhile and has another entry.
       if (found == keys_.end() || due_at(found->second) > now) continue;
       if (found->second.held) {
-        enqueue(due.key, found->second);
+        // Where the server reports the expiry itself, a look only hurries it.
+        enqueue(due.key, found->second, way_ == Way::notifications ? kIdle : kUrgent, now);
       } else if (!found->second.queued) {
-        keys_.erase(found);
+        // It was free, changed once and is free: it was taken and released in one turn.
+        if (found->second.passed) {
+          ready_.push_back(free_lock(due.key, found->second.changed_at));
+          ready_.back().changes = 2;
+        }
+        forget(found);
       }
     }
   }
@@ -91,15 +123,28 @@ class RedisBook {
   struct Turn {
     std::string key;
     KeyKind kind = KeyKind::unknown;
+    TimePoint since{};  ///< when it began to wait
   };
-  std::optional<Turn> next() {
-    while (!waiting_.empty()) {
-      std::string key = std::move(waiting_.front());
-      waiting_.pop_front();
-      const auto found = keys_.find(key);
-      if (found == keys_.end() || !found->second.queued) continue;
-      found->second.queued = false;
-      return Turn{.key = std::move(key), .kind = found->second.kind};
+  /// Changes of held keys come first, then the latest changes, of which a look shows the effect. So
+  /// that nothing waits forever, some turns are for the others.
+  std::optional<Turn> next(TimePoint now = {}) {
+    demote(now);
+    const unsigned of_turns = way_ == Way::notifications ? 2 : 4;
+    const bool idle_first = ++turns_ % of_turns == 0;
+    static constexpr std::array kUsually{kUrgent, kFresh, kIdle},
+        kSometimes{kIdle, kUrgent, kFresh};
+    for (const Line line : idle_first ? kSometimes : kUsually) {
+      auto& waiting = lines_[line];
+      while (!waiting.empty()) {
+        const bool newest_first = line == kFresh;
+        Waiting one = std::move(newest_first ? waiting.back() : waiting.front());
+        newest_first ? waiting.pop_back() : waiting.pop_front();
+        if (!waits(one.key, line)) continue;
+        Entry& entry = keys_.find(one.key)->second;
+        entry.queued = false;
+        entry.disturbed = false;
+        return Turn{.key = std::move(one.key), .kind = entry.kind, .since = one.at};
+      }
     }
     return std::nullopt;
   }
@@ -107,50 +152,74 @@ class RedisBook {
   void put_back(const Turn& turn) {
     const auto found = keys_.find(turn.key);
     if (found == keys_.end() || std::exchange(found->second.queued, true)) return;
-    waiting_.push_front(turn.key);
+    auto& waiting = lines_[found->second.line];
+    const Waiting again{turn.key, turn.since};
+    found->second.line == kFresh ? waiting.push_back(again) : waiting.push_front(again);
   }
-  bool nothing_waits() const { return waiting_.empty(); }
+  bool nothing_waits() const {
+    return std::ranges::all_of(lines_, [](const auto& line) { return line.empty(); });
+  }
+  /// Since when a change of a held key waits for a look; TimePoint::max(): none waits.
+  TimePoint waits_since() {
+    auto& waiting = lines_[kUrgent];
+    while (!waiting.empty() && !waits(waiting.front().key, kUrgent)) waiting.pop_front();
+    return waiting.empty() ? TimePoint::max() : waiting.front().at;
+  }
 
   /// Combines the result of a look with the key's events into sightings, in order. `asked_at` and
   /// `answered_at` bound the moment of the state. No `state`: the key is not, or no longer, a lock.
+  /// With notifications, those until the answer must have been taken before.
   std::vector<Sighting> looked(const std::string& key, KeyKind kind, std::optional<Sighting> state,
                                TimePoint asked_at, TimePoint answered_at) {
     const auto found = keys_.find(key);
     if (found == keys_.end()) return {};
     Entry& entry = found->second;
     entry.kind = kind;
+    if (way_ == Way::notifications && entry.disturbed) {
+      // The answer may be from before or after that event, which has asked for another look.
+      enqueue(key, entry, kIdle, answered_at);
+      return {};
+    }
     if (!state) {
       // The lock was overwritten by another type of value.
       std::vector<Sighting> seen;
-      if (entry.held) seen.push_back(freed(key, asked_at, entry.ending));
-      keys_.erase(found);
+      if (entry.held && !entry.withheld) seen.push_back(freed(key, asked_at, entry.ending));
+      if (others_.size() < kMostNames) {
+        others_.insert(key);
+        other_stems_.insert(stem_of(key));
+      }
+      forget(found);
       return seen;
     }
+    state->first_look = entry.unknown;
+    const bool was_unknown = entry.unknown;
+    known(entry);
     // Latest possible end, as the exact moment of the state is unknown.
     if (state->ttl_left) entry.ends = answered_at + *state->ttl_left + std::chrono::milliseconds(1);
     if (!state->ttl_left && !state->holders.empty()) entry.ends.reset();
-    std::vector<Sighting> seen;
-    if (way_ == Way::notifications && !entry.events.empty()) {
-      seen = explained(key, entry, *std::move(state), answered_at);
-    } else {
-      auto now = judged(entry, *std::move(state), asked_at, answered_at);
-      if (now) seen.push_back(*std::move(now));
+    auto now = way_ == Way::notifications
+                   ? completed(entry, *std::move(state), asked_at, answered_at)
+                   : judged(entry, *std::move(state), asked_at, answered_at);
+    if (now) {
+      settle(key, entry, *now);
+      std::vector<Sighting> seen;
+      seen.push_back(*std::move(now));
+      return seen;
     }
-    if (!seen.empty()) {
-      settle(key, entry, seen.back());
-    } else if (!entry.held && !entry.queued) {
-      if (entry.changes == 0) {
-        keys_.erase(found);
+    if (!entry.held && !entry.queued) {
+      // What was there before the watch may have been deleted by its only change.
+      if (entry.changes == 0 || was_unknown) {
+        forget(found);
       } else {
         remember(key, entry);
       }
     }
-    return seen;
+    return {};
   }
-  /// Sightings from the events of keys that could not be looked at in time.
+  /// Sightings that need no look.
   std::vector<Sighting> take_ready() { return std::exchange(ready_, {}); }
-  /// Changes merged with others since the last call.
-  std::uint64_t take_coalesced() { return std::exchange(coalesced_, 0); }
+  /// Changes since the last call that no look can tell any more.
+  std::uint64_t take_missed() { return std::exchange(missed_, 0); }
 
   bool is_held(const std::string& key) const {
     const auto found = keys_.find(key);
@@ -160,7 +229,8 @@ class RedisBook {
   std::vector<std::string> held_keys(KeyKind kind, std::size_t most) {
     std::vector<std::string> held;
     auto place = keys_.find(last_of_held_);
-    for (std::size_t i = 0; i < keys_.size() && held.size() < most; ++i) {
+    const std::size_t steps = std::min(keys_.size(), kFew * most);
+    for (std::size_t i = 0; i < steps && held.size() < most; ++i) {
       if (place == keys_.end() || ++place == keys_.end()) place = keys_.begin();
       if (place->second.held && place->second.kind == kind) held.push_back(place->first);
     }
@@ -172,12 +242,36 @@ class RedisBook {
   std::size_t size() const { return keys_.size(); }
 
  private:
-  /// Events kept for a key that waits for a look for want of budget.
-  static constexpr std::size_t kMostEvents = 64;
   /// Redis deletes an expired key no later than when it is read, so look a little after its end.
   static constexpr Duration kAfterExpiry = std::chrono::milliseconds(5);
   /// How long to wait for the message about the release of a short holding whose grant came alone.
   static constexpr Duration kOtherHalf = std::chrono::seconds(1);
+  /// Names kept of keys that were looked at.
+  static constexpr std::size_t kMostNames = 10'000, kFew = 64;
+
+  /// Where a key waits for its look.
+  enum Line : std::size_t { kUrgent, kFresh, kIdle, kLines };
+  struct Waiting {
+    std::string key;
+    TimePoint at;
+  };
+  struct Entry {
+    KeyKind kind = KeyKind::unknown;
+    bool held = false, queued = false;
+    bool unknown = false;  ///< it may be from before the watch, and was not looked at
+    bool exists = false;   ///< a scan found it, and it was not looked at
+    Line line = kIdle;
+    std::size_t owner = 0;  ///< a hash; 0: not known
+    std::uint64_t changes = 0;
+    TimePoint changed_since{}, changed_at{};  ///< the first and the last one without a look
+    std::optional<TimePoint> ends{};
+    std::optional<Ending> ending{};  ///< as reported by an event
+    bool expiry_looked_at = false;   ///< the late message about it is not another change
+    bool passed = false;             ///< after its only change it is free
+    bool disturbed = true;           ///< an event came since next()
+    bool withheld = false;           ///< a grant that is not reported before a look
+  };
+  using Keys = std::unordered_map<std::string, Entry>;
 
   static std::size_t hash_of(const std::string& owner) { return std::hash<std::string>{}(owner); }
 
@@ -187,97 +281,137 @@ class RedisBook {
     seen.changes = 1;
     return seen;
   }
-
-  struct Event {
-    KeyEvent what;
-    TimePoint at;
-  };
-  struct Entry {
-    KeyKind kind = KeyKind::unknown;
-    bool held = false, queued = false;
-    std::size_t owner = 0;  ///< a hash
-    std::uint64_t changes = 0;
-    TimePoint changed_at{};
-    std::optional<TimePoint> ends{};
-    std::optional<Ending> ending{};  ///< as reported by an event
-    std::vector<Event> events{};     ///< only with Way::notifications
-    bool expiry_looked_at = false;   ///< the late message about it is not another change
-  };
+  /// The name without its last part: "lock:order:" of "lock:order:17".
+  static std::string stem_of(const std::string& key) {
+    const std::size_t end = key.find_last_of(":/.-_{");
+    return key.substr(0, end == std::string::npos ? 0 : end + 1);
+  }
 
   Entry* entry_of(const std::string& key) {
     const auto found = keys_.find(key);
     if (found != keys_.end()) return &found->second;
-    return keys_.size() < most_ ? &keys_[key] : nullptr;
+    if (keys_.size() >= most_) return nullptr;
+    Entry& entry = keys_[key];
+    entry.unknown = !all_found_ && !freed_.contains(key);
+    return &entry;
   }
-  void enqueue(const std::string& key, Entry& entry) {
-    if (std::exchange(entry.queued, true)) return;
-    waiting_.push_back(key);
+  void forget(Keys::iterator place) {
+    known(place->second);
+    if (!all_found_ && freed_.size() < most_) freed_.insert(place->first);
+    keys_.erase(place);
   }
-  /// Index after the last event that ended a holding.
-  static std::size_t end_of_last(const std::vector<Event>& events) {
-    for (std::size_t i = events.size(); i > 0; --i) {
-      const KeyEvent what = events[i - 1].what;
-      if (what == KeyEvent::expired || what == KeyEvent::released) return i;
+  /// The key's state is known from now on.
+  void known(Entry& entry) {
+    if (std::exchange(entry.exists, false)) --first_looks_left_;
+    entry.unknown = false;
+  }
+  bool waits(const std::string& key, Line line) const {
+    const auto found = keys_.find(key);
+    return found != keys_.end() && found->second.queued && found->second.line == line;
+  }
+  void enqueue(const std::string& key, Entry& entry, Line line, TimePoint at) {
+    // A key that waits already may wait in a better line, but a late look gains nothing from it.
+    if (entry.queued && (line != kUrgent || entry.line == kUrgent)) return;
+    entry.queued = true;
+    entry.line = line;
+    auto& waiting = lines_[line];
+    waiting.push_back({key, at});
+    // Keys that were forgotten or moved to another line leave their places behind.
+    if (waiting.size() <= 2 * keys_.size() + kFew) return;
+    std::erase_if(waiting, [&](const Waiting& one) { return !waits(one.key, line); });
+  }
+  /// Moves changes that no look can show at once any more to the others.
+  void demote(TimePoint now) {
+    auto& fresh = lines_[kFresh];
+    while (!fresh.empty() && now - fresh.front().at > kAtOnce) {
+      const Waiting late = std::move(fresh.front());
+      fresh.pop_front();
+      if (!waits(late.key, kFresh)) continue;
+      Entry& entry = keys_.find(late.key)->second;
+      entry.queued = false;
+      enqueue(late.key, entry, kIdle, late.at);
     }
-    return 0;
   }
-  /// Sightings from events alone. `held`: state before, and on return after them.
-  static std::vector<Sighting> replayed(const std::string& key, std::span<const Event> events,
-                                        Shape shape, bool& held) {
-    std::vector<Sighting> seen;
-    for (const Event& event : events) {
-      const bool expired = event.what == KeyEvent::expired;
-      const bool ends = expired || event.what == KeyEvent::released;
-      if (std::exchange(held, !ends) == !ends) continue;
-      std::optional<Ending> ended;
-      if (ends) ended = expired ? Ending::expired : Ending::released;
-      seen.push_back(freed(key, event.at, ended));
-      seen.back().shape = shape;
-      // The holder at that time is unknown.
-      if (!ends) seen.back().holders.push_back({.owner = {}});
+
+  // Events of known kind, with Way::notifications.
+
+  void ended(const std::string& key, Entry& entry, Ending how, TimePoint at) {
+    const bool was_lock = entry.unknown && !entry.held && may_be_lock(key);
+    if (was_lock) {
+      // It was held since before the watch, but nobody looked.
+      ready_.push_back(free_lock(key, at));
+      ready_.back().holders.push_back({.owner = {}});
+      ready_.back().first_look = true;
     }
+    if (was_lock || (entry.held && !entry.withheld)) {
+      ready_.push_back(freed(key, at, how));
+    } else if (entry.withheld) {
+      ++missed_;
+    }
+    forget(keys_.find(key));
+  }
+  void written(const std::string& key, Entry& entry, TimePoint at) {
+    entry.changed_at = at;
+    if (entry.held || entry.exists) {
+      ++entry.changes;
+      if (entry.changes > 1 && entry.queued) ++missed_;
+      enqueue(key, entry, kUrgent, at);
+      return;
+    }
+    entry.held = true;
+    entry.changed_since = at;
+    entry.withheld = !may_be_lock(key);
+    if (!entry.withheld) ready_.push_back(granted(key, entry));
+    enqueue(key, entry, kFresh, at);
+  }
+  void timed(const std::string& key, Entry& entry, TimePoint at) {
+    const bool begins = entry.held && entry.owner == 0;  // SET with PX is two events
+    entry.changed_at = at;
+    if (!begins) ++entry.changes;
+    enqueue(key, entry, begins ? kFresh : kUrgent, at);
+  }
+  /// False if its value was no lock's, or those of keys like it.
+  bool may_be_lock(const std::string& key) const {
+    if (others_.contains(key)) return false;
+    const std::string stem = stem_of(key);
+    return !other_stems_.contains(stem) || stems_.contains(stem);
+  }
+  static Sighting granted(const std::string& key, const Entry& entry) {
+    Sighting seen = free_lock(key, entry.changed_since);
+    seen.holders.push_back({.owner = {}});
+    seen.changes = 1;
+    seen.first_look = entry.unknown;
     return seen;
   }
-  /// Sightings from the key's events and its state.
-  std::vector<Sighting> explained(const std::string& key, Entry& entry, Sighting state,
-                                  TimePoint answered_at) {
-    const std::vector<Event> events = std::exchange(entry.events, {});
-    const std::size_t past = end_of_last(events);
-    bool held = entry.held;
-    std::vector<Sighting> seen = replayed(key, std::span(events).first(past), state.shape, held);
-    if (past == events.size()) return seen;
-    // The key has been held since the first event after that.
-    state.at = events[past].at;
-    state.changes = 1;
+  /// What a look adds to the events; nothing if the events told it all.
+  std::optional<Sighting> completed(Entry& entry, Sighting state, TimePoint asked_at,
+                                    TimePoint answered_at) {
+    const std::uint64_t changes = std::exchange(entry.changes, 0);
+    const bool withheld = std::exchange(entry.withheld, false);
+    state.at = asked_at;
     if (state.holders.empty()) {
-      // The key has been freed since; an event will report it.
-      if (held) return seen;
-      state.holders.push_back({.owner = {}});
-    } else if (state.ttl_left) {
-      *state.ttl_left += answered_at - state.at;
+      if (!entry.held) return std::nullopt;
+      // No event told its end: FLUSHALL, or a replica that was not told yet.
+      state.changes = 1;
+      state.late = true;
+      entry.held = !withheld;
+      return withheld ? std::nullopt : std::optional(std::move(state));
     }
-    seen.push_back(std::move(state));
-    return seen;
+    if (stems_.size() < kMostNames) stems_.insert(stem_of(state.lock));
+    others_.erase(state.lock);
+    if (entry.held && (entry.owner == 0 || changes > 0)) state.at = entry.changed_at;
+    if (withheld) state.at = entry.changed_since;
+    // What a name is added to has been reported.
+    const bool tells_change = withheld || (entry.owner != 0 && changes > 0);
+    state.changes = tells_change ? 1 : 0;
+    if (state.ttl_left) *state.ttl_left += answered_at - state.at;
+    return state;
   }
-  /// Turns events that wait for a look into sightings without one.
-  void make_room(const std::string& key, Entry& entry) {
-    const std::size_t past = end_of_last(entry.events);
-    if (past > 0) {
-      auto seen = replayed(key, std::span(entry.events).first(past), Shape::token, entry.held);
-      ready_.insert(ready_.end(), std::make_move_iterator(seen.begin()),
-                    std::make_move_iterator(seen.end()));
-      if (!entry.held) entry.ends.reset();
-    }
-    // Drop the events of ended holdings, or else the oldest: the others are renewals, of which the
-    // last one counts.
-    const auto from = static_cast<std::ptrdiff_t>(std::max(past, std::size_t{1}));
-    entry.events.erase(entry.events.begin(), entry.events.begin() + from);
-  }
+
   /// The sighting from the key's state and its number of changes; nothing if it is too early to
   /// tell.
   std::optional<Sighting> judged(Entry& entry, Sighting state, TimePoint asked_at,
                                  TimePoint answered_at) {
-    constexpr Duration kAtOnce = std::chrono::milliseconds(20);
     const bool is_free = state.holders.empty();
     const bool holder_is_gone =
         entry.held && (is_free || hash_of(state.holders.front().owner) != entry.owner);
@@ -290,15 +424,15 @@ class RedisBook {
         way_ != Way::scan && entry.changes == 0 && holder_is_gone && !ran_out;
     const bool release_is_untold =
         way_ == Way::tracking && entry.changes == 1 && is_free && !entry.held;
+    entry.passed = release_is_untold;
     if (message_is_late || release_is_untold) return std::nullopt;
 
     const std::uint64_t changes = std::exchange(entry.changes, 0);
     const std::optional<Ending> told = std::exchange(entry.ending, std::nullopt);
-    // A look right after the message shows the effect of that change. A look delayed by the budget
-    // cannot tell which of several changes were holdings.
-    const bool at_once = changes > 0 && answered_at - entry.changed_at <= kAtOnce;
-    if (!at_once && changes > 2) coalesced_ += changes - 2;
-    state.at = at_once ? entry.changed_at : asked_at;
+    // A look delayed by the budget cannot tell which of several changes were holdings, nor when.
+    const bool at_once = answered_at - entry.changed_since <= kAtOnce;
+    state.late = changes > 0 && !at_once;
+    state.at = changes > 0 && at_once ? entry.changed_at : asked_at;
     state.changes = changes;
     if (state.ttl_left) *state.ttl_left += answered_at - state.at;
     if (!is_free) return state;
@@ -317,7 +451,7 @@ class RedisBook {
     entry.ends.reset();
     entry.owner = 0;
     // Keep an expired key until the message about it has come.
-    if (!entry.queued && !entry.expiry_looked_at) keys_.erase(key);
+    if (!entry.queued && !entry.expiry_looked_at) forget(keys_.find(key));
   }
   /// When expire() should handle the key.
   static TimePoint due_at(const Entry& entry) {
@@ -326,7 +460,6 @@ class RedisBook {
     return entry.expiry_looked_at ? TimePoint::max() : entry.changed_at + kOtherHalf;
   }
   void remember(const std::string& key, const Entry& entry) {
-    constexpr std::size_t kFew = 64;
     if (due_at(entry) != TimePoint::max()) due_.push({due_at(entry), key});
     if (due_.size() <= 2 * keys_.size() + kFew) return;
     // Rebuild: entries of renewed or released keys would stay until their old end, maybe for days.
@@ -339,17 +472,23 @@ class RedisBook {
 
   const std::size_t most_;
   const Way way_;
-  std::unordered_map<std::string, Entry> keys_;
-  std::deque<std::string> waiting_;
+  Keys keys_;
+  std::array<std::deque<Waiting>, kLines> lines_;
+  unsigned turns_ = 0;
   struct Due {
     TimePoint at;
     std::string key;
     bool operator>(const Due& other) const { return at > other.at; }
   };
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
-  std::uint64_t coalesced_ = 0;
+  bool all_found_ = false;
+  std::uint64_t first_looks_left_ = 0, missed_ = 0;
   std::vector<Sighting> ready_;
-  std::string last_of_held_;  ///< the last key that held_keys() returned
+  /// Keys that were no locks, and the beginnings of the names of those that were locks and of those
+  /// that were none; bounded.
+  std::unordered_set<std::string> others_, stems_, other_stems_;
+  std::unordered_set<std::string> freed_;  ///< until all existing keys have been found
+  std::string last_of_held_;               ///< the last key that held_keys() returned
 };
 
 }  // namespace lockbench::watch

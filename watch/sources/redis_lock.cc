@@ -6,6 +6,7 @@
 #include <array>
 
 #include "strategies/number.h"
+#include "watch/sources/lock_value.h"
 
 namespace lockbench::watch {
 namespace {
@@ -72,7 +73,11 @@ std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
   } else {
     sighting.shape = Shape::token;
     if (is_text(value)) {
-      sighting.holders.push_back({.owner = owner_of(value.text)});
+      const auto read = read_lock_value(value.text);
+      if (!read) return std::nullopt;
+      if (!read->is_record || !read->owner.empty()) {
+        sighting.holders.push_back({.owner = read->owner});
+      }
     } else if (!value.is_nil()) {
       return std::nullopt;
     }

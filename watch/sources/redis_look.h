@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,12 +17,12 @@
 
 namespace lockbench::watch {
 
-/// Reads the TTL, value and waiters of many keys in one round trip. For one thread. Throws Failure
-/// when the connection breaks.
+/// Reads TTL and value of many keys in one round trip, and the numbers of their waiters. For one
+/// thread. Throws Failure when the connection breaks.
 class RedisLook : private Watching {
  public:
-  /// Commands for one key, at most.
-  static constexpr std::uint64_t kMostQuestions = 4;
+  /// Commands for one key, if it is of the expected type.
+  static constexpr std::uint64_t kQuestions = 2;
 
   RedisLook(redis::Connection& connection, const Watching& watching)
       : Watching(watching), connection_(connection) {}
@@ -36,14 +37,13 @@ class RedisLook : private Watching {
   std::vector<Answer> batch(RedisBook& book) {
     std::vector<Question> questions;
     while (questions.size() < kMostAtOnce) {
-      auto turn = book.next();
-      if (!turn) break;
-      Question question = question_for(*turn);
-      if (!budget_.spend(question.commands(), env_.now())) {
-        book.put_back(*turn);
+      if (!budget_.spend(kQuestions, env_.now())) break;
+      auto turn = book.next(env_.now());
+      if (!turn) {
+        budget_.give_back(kQuestions);
         break;
       }
-      questions.push_back(std::move(question));
+      questions.push_back(question_for(*std::move(turn)));
     }
     return exchange(std::move(questions));
   }
@@ -52,16 +52,61 @@ class RedisLook : private Watching {
     return std::move(exchange({question_for({.key = key})}).front());
   }
 
+  /// Counts those who wait for held locks, with at most a quarter of the budget, so that changes do
+  /// not wait for it. Returns sightings of waiters only.
+  std::vector<Sighting> waiters(RedisBook& book) {
+    std::vector<Poll> polls = polls_of(book);
+    if (polls.empty()) return {};
+    const TimePoint asked_at = env_.now();
+    const bool counts = may_count_subscribers_ && spend_on_polls(asked_at);
+    std::vector<std::string> words{"PUBSUB", "NUMSUB"};
+    for (Poll& poll : polls) {
+      if (!poll.sorted) words.push_back(redisson_channel(poll.key));
+      poll.asked = spend_on_polls(asked_at);
+    }
+    // One command for all channels.
+    const std::vector<std::string_view> views(words.begin(), words.end());
+    if (counts) connection_.queue(redis::Command(views));
+    for (const Poll& poll : polls) {
+      if (!poll.asked) continue;
+      connection_.queue({poll.sorted ? "ZCARD" : "LLEN",
+                         poll.sorted ? poll.key + ":queue" : redisson_queue(poll.key)});
+    }
+    connection_.flush(stop_);
+    const Reply subscribers = counts ? receive() : Reply();
+    if (subscribers.type == Reply::Type::error) may_count_subscribers_ = false;
+    std::vector<Sighting> seen;
+    std::size_t channel = 0;
+    for (Poll& poll : polls) {
+      const bool was_crowded = crowded_.contains(poll.key);
+      auto waiting = poll.sorted ? std::nullopt : subscribers_in(subscribers, channel++);
+      if (poll.asked) {
+        if (const auto queued = count_in(receive())) {
+          waiting = std::max(waiting.value_or(0), *queued);
+        }
+      } else if (was_crowded) {
+        waiting.reset();  // they may all be in the queue
+      }
+      if (!waiting) continue;
+      if (*waiting == 0) crowded_.erase(poll.key);
+      if (*waiting > 0 && crowded_.size() < kMostPolled) crowded_[poll.key] = poll.sorted;
+      Sighting& sighting = seen.emplace_back(free_lock(std::move(poll.key), asked_at));
+      sighting.waiters = waiting;
+      sighting.only_waiters = true;
+    }
+    const TimePoint now = env_.now();
+    budget_.answered(now - asked_at, now);
+    return seen;
+  }
+
   /// Notes that a companion key exists.
   void know(const Companion& companion) {
     if (companion.queue && queued_.size() < kMostCompanions) queued_.insert(companion.lock);
   }
-  /// Locks that have a companion queue.
-  const std::set<std::string>& queued_locks() const { return queued_; }
 
  private:
   using Reply = redis::Reply;
-  static constexpr std::size_t kMostCompanions = 10'000, kMostAtOnce = 128;
+  static constexpr std::size_t kMostCompanions = 10'000, kMostAtOnce = 128, kMostPolled = 256;
   /// Elements of a hash that is read as a whole; more than a lock has. Redis 7.0 counts fields and
   /// values.
   static constexpr std::string_view kMostOfHash = "2100";
@@ -78,25 +123,52 @@ class RedisLook : private Watching {
     return static_cast<std::uint64_t>(reply.integer);
   }
 
-  /// Reads the reply to NUMSUB: channel and number.
-  static std::optional<std::uint64_t> subscribers_in(const Reply& reply) {
-    if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
-    return count_in(reply.elements[1]);
+  /// A lock whose waiters are counted.
+  struct Poll {
+    std::string key;
+    bool sorted = false;  ///< its queue is a sorted set beside the key, else Redisson's list
+    bool asked = false;   ///< the budget allows to ask for the queue
+  };
+  /// First the locks that somebody waited for, also if they are free now.
+  std::vector<Poll> polls_of(RedisBook& book) {
+    std::vector<Poll> polls;
+    for (const auto& [key, sorted] : crowded_) polls.push_back({.key = key, .sorted = sorted});
+    const auto add = [&](std::string key, bool sorted) {
+      if (crowded_.contains(key)) return;
+      polls.push_back({.key = std::move(key), .sorted = sorted});
+    };
+    for (std::string& key : book.held_keys(KeyKind::hash, kMostPolled)) add(std::move(key), false);
+    auto place = queued_.upper_bound(last_queue_);
+    for (std::size_t i = 0; i < std::min(kMostPolled, queued_.size()); ++i, ++place) {
+      if (place == queued_.end()) place = queued_.begin();
+      if (book.is_held(*place)) add(*place, true);
+      last_queue_ = *place;
+    }
+    return polls;
+  }
+  /// Spends one command.
+  bool spend_on_polls(TimePoint now) {
+    if (!polls_.spend(1, now)) return false;
+    if (budget_.spend(1, now)) return true;
+    polls_.give_back(1);
+    return false;
+  }
+  /// Reads the reply to NUMSUB: channels and their numbers in turn.
+  static std::optional<std::uint64_t> subscribers_in(const Reply& reply, std::size_t channel) {
+    const std::size_t place = 2 * channel + 1;
+    const bool has = reply.type == Reply::Type::array && place < reply.elements.size();
+    return has ? count_in(reply.elements[place]) : std::nullopt;
   }
 
   struct Question {
     RedisBook::Turn turn;
     KeyKind asked_as = KeyKind::text;
     bool may_be_empty = false;  ///< ask with GET, which tells an empty value from none
-    bool redisson = false, queue = false;
-    std::uint64_t commands() const { return 2U + (redisson ? 2U : 0U) + (queue ? 1U : 0U); }
   };
 
   Question question_for(RedisBook::Turn turn) const {
     Question question{.turn = std::move(turn)};
     question.asked_as = question.turn.kind == KeyKind::unknown ? usual_ : question.turn.kind;
-    question.redisson = question.asked_as == KeyKind::hash && may_count_subscribers_;
-    question.queue = question.asked_as == KeyKind::text && queued_.contains(question.turn.key);
     return question;
   }
   void ask(const Question& question) {
@@ -110,11 +182,6 @@ class RedisLook : private Watching {
     } else {
       connection_.queue({"GETRANGE", key, "0", "255"});
     }
-    if (question.redisson) {
-      connection_.queue({"PUBSUB", "NUMSUB", redisson_channel(key)});
-      connection_.queue({"LLEN", redisson_queue(key)});
-    }
-    if (question.queue) connection_.queue({"ZCARD", key + ":queue"});
   }
   std::vector<Answer> exchange(std::vector<Question> questions) {
     std::vector<Answer> answers;
@@ -144,7 +211,7 @@ class RedisLook : private Watching {
           question.turn.kind = usual_ = kind;
           question = question_for(std::move(question.turn));
           question.may_be_empty = same;
-          budget_.owe(question.commands());
+          budget_.owe(kQuestions);
           continue;
         }
         // A key that was deleted between two commands is free.
@@ -184,23 +251,20 @@ class RedisLook : private Watching {
   /// Nothing if the key must be asked for again: wrong type or empty value.
   std::optional<Answer> receive(const Question& question, TimePoint asked_at) {
     RedisAnswers answers;
-    Reply subscribers, queue;
-    std::vector<Reply*> expected{&answers.time_left, &answers.value};
-    if (question.redisson) expected.insert(expected.end(), {&subscribers, &queue});
-    if (question.queue) expected.push_back(&queue);
-    for (Reply* const into : expected) *into = receive();
-    if (subscribers.type == Reply::Type::error || queue.type == Reply::Type::error) {
-      may_count_subscribers_ = may_count_subscribers_ && !question.redisson;
-    }
+    answers.time_left = receive();
+    answers.value = receive();
     const auto says = [&](std::string_view error) {
       return answers.value.type == Reply::Type::error &&
              answers.value.text.find(error) != std::string::npos;
     };
-    // A long script, a restart or a lost master: the key's value is unknown.
-    if (says("BUSY ") || says("LOADING ") || says("MASTERDOWN ")) {
-      throw Failure(answers.value.text);
-    }
     if (says("WRONGTYPE")) return std::nullopt;
+    // A long script, a restart, a lost master or withdrawn rights: nothing is known of the key.
+    // Keys beyond the rights are nobody's locks.
+    const bool fails =
+        answers.value.type == Reply::Type::error || answers.time_left.type == Reply::Type::error;
+    if (fails && !says("access one of the keys")) {
+      throw Failure(says("") ? answers.value.text : answers.time_left.text);
+    }
     if (question.asked_as == KeyKind::hash) answers.value = all_fields(std::move(answers.value));
     // GETRANGE returns "" both for an empty value and for a missing key.
     constexpr std::int64_t kNoKey = -2;
@@ -208,26 +272,20 @@ class RedisLook : private Watching {
       if (!answers.time_left.is_integer(kNoKey)) return std::nullopt;
       answers.value = Reply();
     }
-    Answer answer{.key = question.turn.key,
+    return Answer{.key = question.turn.key,
                   .kind = question.asked_as,
                   .state = read_redis_lock(question.turn.key, question.asked_as, answers),
                   .asked_at = asked_at,
                   .answered_at = env_.now()};
-    if (!answer.state) return answer;
-    if (question.redisson) {
-      const auto queued = count_in(queue), subscribed = subscribers_in(subscribers);
-      if (queued || subscribed) {
-        answer.state->waiters = std::max(queued.value_or(0), subscribed.value_or(0));
-      }
-    }
-    if (question.queue) answer.state->waiters = count_in(queue);
-    return answer;
   }
 
   redis::Connection& connection_;
+  Budget polls_{request_.budget / 4};
   KeyKind usual_ = KeyKind::text;  ///< expected of new keys
   bool may_count_subscribers_ = true;
-  std::set<std::string> queued_;
+  std::set<std::string> queued_;         ///< locks that have a companion queue
+  std::map<std::string, bool> crowded_;  ///< locks that somebody waits for; whether in a sorted set
+  std::string last_queue_;
 };
 
 }  // namespace lockbench::watch

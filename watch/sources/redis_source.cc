@@ -26,14 +26,19 @@ constexpr Duration kTick = milliseconds(50);
 /// How often it looks at waiters, and checks the connection.
 constexpr Duration kWaitersEvery = milliseconds(250), kPingEvery = milliseconds(500);
 
-SourceFacts facts_of(const std::string& endpoint, Way way) {
+/// `no_notifications`: why there are none.
+SourceFacts facts_of(const std::string& endpoint, Way way, const std::string& no_notifications) {
   const auto facts = [&](std::string name, Accuracy accuracy, std::string unseen) -> SourceFacts {
-    return {.store = "redis",
-            .endpoint = endpoint,
-            .way = std::move(name),
-            .accuracy = accuracy,
-            .waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues",
-            .unseen = {std::move(unseen), "attempts that were refused"}};
+    SourceFacts told{.store = "redis",
+                     .endpoint = endpoint,
+                     .way = std::move(name),
+                     .accuracy = accuracy,
+                     .waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues",
+                     .unseen = {std::move(unseen), "attempts that were refused"}};
+    if (!no_notifications.empty()) {
+      told.unseen.push_back("overwritten locks (stolen), as " + no_notifications);
+    }
+    return told;
   };
   switch (way) {
     case Way::tracking:
@@ -153,6 +158,30 @@ class RedisFeed {
     if (!reply) fail(StoreError::Kind::unanswered, reply.error());
     return *std::move(reply);
   }
+  /// Sends PING and calls `take` for each message until its answer: for all that the server had to
+  /// tell when it received the PING.
+  template <class Take>
+  void catch_up(const std::stop_token& stop, Take take) {
+    const CommandInfo info{.store = "redis", .endpoint = display_, .name = "PING", .key = {}};
+    env_.before_command(info);
+    std::string bytes;
+    redis::append_command(bytes, std::to_array<std::string_view>({"PING"}));
+    const Transport::Status sent = transport_->send(bytes, timeout_);
+    if (sent != Transport::Status::ok) {
+      fail(StoreError::Kind::not_sent, describe(sent, timeout_, transport_.get()));
+    }
+    const TimePoint end = env_.now() + timeout_;
+    while (!stop.stop_requested()) {
+      const auto said = next(std::max(end - env_.now(), Duration::zero()), stop);
+      if (!said && !stop.stop_requested()) {
+        fail(StoreError::Kind::unanswered, "no answer to PING");
+      }
+      if (!said) break;
+      if (!said->elements.empty() && said->elements[0].is_text("pong")) break;
+      take(*said);
+    }
+    env_.after_command(info, CommandEnd::answered);
+  }
   void close() noexcept {
     transport_.reset();
     reader_ = {};
@@ -199,7 +228,9 @@ class RedisWatch : public Watching {
   }
 
   void run() {
-    reporter().facts(facts_of(connection_->display(), way_));
+    facts_ = facts_of(connection_->display(), way_, no_notifications_);
+    if (!request_.locks.empty()) facts_.progress = "looking for keys";
+    reporter().facts(facts_);
     reporter().restored();
     if (request_.locks.empty()) return propose();
     while (!stopped()) {
@@ -208,6 +239,7 @@ class RedisWatch : public Watching {
       scan();
       look();
       keep_up();
+      show_progress();
     }
   }
 
@@ -217,7 +249,7 @@ class RedisWatch : public Watching {
     while (spend(1)) {
       for (const std::string& key : scan_.step(stop_)) {
         if (!proposals.is_new(key)) continue;
-        if (!spend(RedisLook::kMostQuestions)) return;
+        if (!spend(RedisLook::kQuestions)) return;
         auto pattern = proposals.judge(key, look_.one(key));
         if (pattern) reporter().proposed(*std::move(pattern));
       }
@@ -235,15 +267,19 @@ class RedisWatch : public Watching {
     }
   }
 
-  /// Nothing if the server rejects the command.
-  static std::optional<Reply> allowed(StoreResult<Reply> reply) {
-    if (!reply && reply.error().kind == StoreError::Kind::rejected) return std::nullopt;
+  /// Nothing if the server rejects the command, and why in `refusal`.
+  static std::optional<Reply> allowed(StoreResult<Reply> reply, std::string* refusal = nullptr) {
+    if (!reply && reply.error().kind == StoreError::Kind::rejected) {
+      if (refusal != nullptr) *refusal = reply.error().message;
+      return std::nullopt;
+    }
     return need(std::move(reply));
   }
 
   void choose_way() {
     if (notifies_of_all() && subscribe_to_keys()) {
       way_ = Way::notifications;
+      no_notifications_.clear();
     } else if (track()) {
       way_ = Way::tracking;
     } else {
@@ -254,8 +290,11 @@ class RedisWatch : public Watching {
 
   /// Whether keyspace notifications cover all events of locks.
   bool notifies_of_all() {
+    no_notifications_ = "notify-keyspace-events does not have K, g, $, h and x";
+    std::string refusal;
     const auto flags =
-        allowed(connection_->call({"CONFIG", "GET", "notify-keyspace-events"}, stop_));
+        allowed(connection_->call({"CONFIG", "GET", "notify-keyspace-events"}, stop_), &refusal);
+    if (!flags) no_notifications_ = "CONFIG GET notify-keyspace-events was refused: " + refusal;
     return flags && flags->elements.size() == 2 && notifies_of_locks(flags->elements[1].text);
   }
 
@@ -265,7 +304,10 @@ class RedisWatch : public Watching {
       words.push_back(fmt::format("__keyspace@{}__:{}", endpoint_.database, redis_glob(pattern)));
     }
     const std::vector<std::string_view> views(words.begin(), words.end());
-    return allowed(feed_.call(views, stop_)).has_value();
+    std::string refusal;
+    if (allowed(feed_.call(views, stop_), &refusal)) return true;
+    no_notifications_ = "PSUBSCRIBE was refused: " + refusal;
+    return false;
   }
 
   bool track() {
@@ -290,8 +332,7 @@ class RedisWatch : public Watching {
     constexpr int kMostMessages = 4096;
     const TimePoint now = env_.now();
     TimePoint until = std::min(now + kTick, book_->next_expiry());
-    if (!book_->nothing_waits())
-      until = std::min(until, budget_.next(RedisLook::kMostQuestions, now));
+    if (!book_->nothing_waits()) until = std::min(until, budget_.next(RedisLook::kQuestions, now));
     if (scan_is_due()) until = std::min(until, budget_.next(1, now));
     Duration longest = std::max(until - now, Duration::zero());
     if (way_ == Way::scan) {
@@ -304,6 +345,10 @@ class RedisWatch : public Watching {
       take(*said);
       longest = Duration::zero();
     }
+  }
+
+  void catch_up() {
+    feed_.catch_up(stop_, [this](const Reply& said) { take(said); });
   }
 
   void take(const Reply& said) {
@@ -330,7 +375,7 @@ class RedisWatch : public Watching {
 
   /// Whether the key is a watched lock. Notes companion keys.
   bool is_lock(const std::string& key) {
-    if (!matches_any(request_.locks, key)) return false;
+    if (!is_wanted(request_, key)) return false;
     const auto companion = companion_of(key);
     if (!companion) return true;
     look_.know(*companion);
@@ -340,21 +385,23 @@ class RedisWatch : public Watching {
   /// Scans alternate with looks: with many keys, scans alone would use up the budget.
   bool scan_is_due() const {
     if (looks_turn_ && !book_->nothing_waits()) return false;
-    return !scanned_ || (way_ == Way::scan && !first_pass_ && env_.now() >= scan_again_at_);
+    return !scanned_ ||
+           (way_ == Way::scan && book_->first_looks_left() == 0 && env_.now() >= scan_again_at_);
   }
 
   void scan() {
     if (!scan_is_due() || !budget_.spend(1, env_.now())) return;
     looks_turn_ = true;
     for (const std::string& key : scan_.step(stop_)) {
-      if (is_lock(key)) book_->look_at(key);
+      if (is_lock(key)) book_->found(key, env_.now());
     }
     scanned_ = scan_.at_start();
+    if (scanned_) book_->all_found();
     if (!scanned_ || way_ != Way::scan) return;
     // SCAN does not show deleted keys, so look at the held ones.
     for (const KeyKind kind : {KeyKind::text, KeyKind::hash}) {
       for (const std::string& key : book_->held_keys(kind, request_.most_locks)) {
-        book_->look_at(key);
+        book_->found(key, env_.now());
       }
     }
     scan_again_at_ = env_.now() + kTick;
@@ -366,38 +413,55 @@ class RedisWatch : public Watching {
       auto answers = look_.batch(*book_);
       if (answers.empty()) break;
       looks_turn_ = false;
-      for (RedisLook::Answer& answer : answers) take(std::move(answer));
+      if (way_ == Way::notifications) {
+        // Events that came before an answer explain it, and must be taken first.
+        budget_.owe(1);
+        catch_up();
+        reporter().seen(book_->take_ready());
+      }
+      for (RedisLook::Answer& answer : answers) {
+        if (!answer.state) reporter().no_lock(answer.key);
+        reporter().seen(book_->looked(answer.key, answer.kind, std::move(answer.state),
+                                      answer.asked_at, answer.answered_at));
+      }
     }
-    if (scanned_ && book_->nothing_waits()) first_pass_ = false;
-    reporter().missed(book_->take_coalesced(), "changes merged with others");
+    reporter().missed(book_->take_missed(),
+                      fmt::format("beyond {:.0f} commands a second", request_.budget));
+    const TimePoint since = book_->waits_since();
+    // Looks that are on time are no backlog.
+    reporter().seen_until(env_.now() - since > kTick ? since : TimePoint::max());
   }
 
-  void take(RedisLook::Answer answer) {
-    auto seen = book_->looked(answer.key, answer.kind, std::move(answer.state), answer.asked_at,
-                              answer.answered_at);
-    for (Sighting& sighting : seen) {
-      sighting.first_look = first_pass_ && sighting.changes == 0;
-      reporter().seen(std::move(sighting));
-    }
+  /// Nothing is exact before each key from before the watch has been looked at.
+  void show_progress() {
+    if (facts_.progress.empty()) return;
+    constexpr Duration kEvery = std::chrono::seconds(1);
+    const std::uint64_t left = book_->first_looks_left();
+    const bool done = scanned_ && left == 0;
+    if (!done && env_.now() < progress_at_) return;
+    progress_at_ = env_.now() + kEvery;
+    facts_.progress = done       ? ""
+                      : scanned_ ? fmt::format("{} keys left", left)
+                                 : fmt::format("looking for keys, {} left so far", left);
+    reporter().facts(facts_);
   }
 
-  /// Looks at waiters of held locks, and checks the connection: tracking ends with it.
+  /// Counts the waiters of held locks, and checks the connection: tracking ends with it.
   void keep_up() {
-    constexpr std::size_t kMost = 256;
     const TimePoint now = env_.now();
     if (now >= waiters_at_) {
       waiters_at_ = now + kWaitersEvery;
-      if (book_->nothing_waits() && scanned_) {
-        for (const std::string& key : book_->held_keys(KeyKind::hash, kMost)) book_->look_at(key);
-        for (const std::string& key : look_.queued_locks()) {
-          if (book_->is_held(key)) book_->look_at(key);
-        }
-      }
+      reporter().seen(look_.waiters(*book_));
     }
     if (now >= ping_at_) {
       ping_at_ = now + kPingEvery;
       budget_.owe(1);
       timed([&] { return allowed(connection_->call({"PING"}, stop_)); });
+      if (way_ != Way::scan) {
+        // Without this, a feed that silently died would look like locks that nobody takes.
+        budget_.owe(1);
+        catch_up();
+      }
     }
     if (connection_->times_connected() == connected_times_) return;
     throw Failure(connection_->display() + ": the connection was lost");
@@ -411,10 +475,11 @@ class RedisWatch : public Watching {
   Way way_ = Way::scan;
   std::unique_ptr<RedisBook> book_;
   std::uint64_t connected_times_ = 0;
-  bool scanned_ = false;     ///< the pass is complete and no new one has begun
-  bool first_pass_ = true;   ///< keys from before the watch still wait for a look
-  bool looks_turn_ = false;  ///< if a key waits, the next command is for a look
-  TimePoint scan_again_at_{}, waiters_at_{}, ping_at_{};
+  SourceFacts facts_;
+  std::string no_notifications_;  ///< why; empty: they are used
+  bool scanned_ = false;          ///< the pass is complete and no new one has begun
+  bool looks_turn_ = false;       ///< if a key waits, the next command is for a look
+  TimePoint scan_again_at_{}, waiters_at_{}, ping_at_{}, progress_at_{};
 };
 
 }  // namespace

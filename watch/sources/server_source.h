@@ -31,19 +31,27 @@ class Reporter {
     for (Sighting& one : sightings) seen(std::move(one));
   }
   void proposed(std::string pattern) { sink_.proposed(std::move(pattern)); }
+  /// Changes after `at` wait for a look; TimePoint::max(): none waits.
+  void seen_until(TimePoint at) {
+    if (at == seen_until_) return;
+    seen_until_ = at;
+    sink_.seen_until(endpoint_, at);
+  }
   void missed(std::uint64_t changes, std::string reason) {
     if (changes > 0) sink_.missed(endpoint_, changes, std::move(reason));
   }
+
+  void no_lock(const std::string& key) { sink_.no_lock(endpoint_, key); }
 
   /// Reports that the server is lost and waits before the next attempt. The pause grows from 50 ms
   /// to 5 s, even if the server is reached in between, unless it stays reachable for more than 5 s.
   void lost(const std::string& why, const std::stop_token& stop) {
     constexpr Duration kShortest = std::chrono::milliseconds(50),
                        kLongest = std::chrono::seconds(5);
-    if (!std::exchange(blind_, true)) {
-      sink_.blind(endpoint_, env_.now(), why);
-      if (env_.now() - restored_at_ > kLongest) pause_ = {};
-    }
+    if (!std::exchange(blind_, true) && env_.now() - restored_at_ > kLongest) pause_ = {};
+    // The endpoint is said beside the reason.
+    const bool repeats = why.starts_with(endpoint_ + ": ");
+    sink_.blind(endpoint_, env_.now(), repeats ? why.substr(endpoint_.size() + 2) : why);
     pause_ = pause_ == Duration::zero() ? kShortest : std::min(2 * pause_, kLongest);
     // Up to 10 % more or less, so that many watches do not reconnect together.
     const auto tenth = static_cast<std::uint64_t>(pause_.count() / 5) + 1;
@@ -54,6 +62,7 @@ class Reporter {
   void restored() {
     if (!std::exchange(blind_, false)) return;
     restored_at_ = env_.now();
+    seen_until_ = TimePoint::max();
     sink_.sees(endpoint_, restored_at_);
   }
 
@@ -63,7 +72,7 @@ class Reporter {
   Env& env_;
   bool blind_ = false;
   Duration pause_{};
-  TimePoint restored_at_{};
+  TimePoint restored_at_{}, seen_until_ = TimePoint::max();
 };
 
 using deployment::Failure;

@@ -44,10 +44,10 @@ class ZookeeperWatch : public Watching {
   ZookeeperWatch(const zookeeper::Endpoint& endpoint, const Watching& watching)
       : Watching(watching),
         display_(endpoint.display()),
-        patterns_(as_paths(request_.locks)),
+        wanted_({.locks = as_paths(request_.locks), .exclude = as_paths(request_.exclude)}),
         session_(endpoint, request_.command_timeout, env_, nullptr),
         locks_(request_.most_locks) {
-    for (const std::string& pattern : patterns_) {
+    for (const std::string& pattern : wanted_.locks) {
       const std::string prefix = prefix_of(pattern);
       const std::size_t slash = prefix.rfind('/');
       roots_.insert(slash == 0 ? "/" : prefix.substr(0, slash));
@@ -77,12 +77,12 @@ class ZookeeperWatch : public Watching {
          .way = "children watches",
          .accuracy = Accuracy::at_least,
          .waiters = "the sequence nodes behind the holder's; clients that wait for a single "
-                    "node are not seen",
+                    "node are not seen; the queue of Curator's semaphores",
          .unseen = {"contenders that come and go between two looks: the sequence shows their "
                     "number but not whether they held the lock",
                     "whether a node was deleted by its client or ended with its session"}});
     reporter().restored();
-    const bool proposes = patterns_.empty();
+    const bool proposes = wanted_.locks.empty();
     const std::uint64_t cost = proposes ? 1 : kPerVisit;
     TimePoint propose_at = env_.now();
     bool initial = true;
@@ -122,7 +122,8 @@ class ZookeeperWatch : public Watching {
   bool concerns(const std::string& path) const {
     const auto depth = static_cast<std::size_t>(std::ranges::count(path, '/'));
     if (depth > kDeepest || path == "/zookeeper") return false;
-    return patterns_.empty() || std::ranges::any_of(patterns_, [&](const std::string& pattern) {
+    const std::vector<std::string>& patterns = wanted_.locks;
+    return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
              const std::string prefix = prefix_of(pattern);
              return path.starts_with(prefix) || prefix.starts_with(path + "/") || prefix == path;
            });
@@ -157,7 +158,7 @@ class ZookeeperWatch : public Watching {
       for (const std::string& name : listed.others) {
         if (concerns(child_of(path, name))) visit(child_of(path, name));
       }
-      if (!matches_any(patterns_, path)) continue;
+      if (!is_wanted(wanted_, path)) continue;
       for (const std::string& name : listed.contenders) contenders.emplace_back(path, name);
       if (answer.children.empty() && locks_.may_be_single(path)) {
         contenders.emplace_back(path, "");
@@ -165,7 +166,7 @@ class ZookeeperWatch : public Watching {
     }
     ask_owners(contenders, std::move(owners), requests.size(), initial);
     for (const ZkRequest& request : requests) {
-      if (!matches_any(patterns_, request.path)) continue;
+      if (!is_wanted(wanted_, request.path)) continue;
       reporter().seen(locks_.settle(request.path, asked_at, initial));
     }
   }
@@ -225,7 +226,7 @@ class ZookeeperWatch : public Watching {
   }
 
   const std::string display_;
-  const std::vector<std::string> patterns_;
+  const Request wanted_;  ///< its patterns, as paths
   zookeeper::Session session_;
   ZookeeperLocks locks_;
   std::set<std::string> roots_;

@@ -260,6 +260,18 @@ TEST_F(WatchedPostgres, SeesAllWithTheDocumentedRights) {
   EXPECT_THAT(seen_.facts_.unseen, testing::Not(Contains(HasSubstr("is not granted"))));
 }
 
+TEST_F(WatchedPostgres, SeesALockThatItsOwnPooledSessionWasLeft) {
+  const auto pooler = deployment::need(
+      testbed::start_pgbouncer(test::shared_testbed(), server().port(), {.pool_size = 1}));
+  // Each statement of a client, and of the watch, runs in the one session of the pool.
+  {
+    Psql client(*pooler, "postgres", server().secret());
+    client.say("SELECT pg_advisory_lock(48)");
+  }
+  watch({.locks = {"advisory:*"}}, pooler->url());
+  EXPECT_TRUE(see("advisory:48", 1, 0)) << "the client is gone, but the pool kept its session";
+}
+
 /// Whether anything wrote meanwhile: every write takes a transaction number.
 bool writes(const testbed::Server& server, const std::function<void()>& meanwhile) {
   const auto number = [&] { return std::stoll(ask(server, "SELECT txid_current()")); };

@@ -63,6 +63,8 @@ TEST_F(WatchedRedis, AGrantARenewalAndAReleaseAreSeen) {
   const auto running = watch();
   EXPECT_EQ(seen_.facts_.way, "CLIENT TRACKING");
   EXPECT_EQ(seen_.facts_.accuracy, Accuracy::at_least);
+  EXPECT_THAT(seen_.facts_.unseen,
+              testing::Contains(testing::StartsWith("overwritten locks (stolen), as notify")));
   app_.ask({"SET", "lock:a", "me", "NX", "PX", "30000"});
   const auto held = seen_.await_held("lock:a", "me");
   ASSERT_TRUE(held);
@@ -108,7 +110,10 @@ TEST_F(WatchedRedis, RedissonsHashesAndQueuesAreRead) {
   app_.ask({"HSET", "lock:hash", "b1f5:17", "2"});
   app_.ask({"PEXPIRE", "lock:hash", "30000"});
   app_.ask({"RPUSH", "redisson_lock_queue:{lock:hash}", "x:1", "y:2", "z:3"});
-  const auto held = seen_.await("lock:hash", [](const Sighting& one) { return one.waiters == 3; });
+  const auto queue = seen_.await("lock:hash", [](const Sighting& one) { return one.waiters == 3; });
+  ASSERT_TRUE(queue);
+  EXPECT_TRUE(queue->only_waiters);
+  const auto held = seen_.await_held("lock:hash", "b1f5:17");
   ASSERT_TRUE(held);
   EXPECT_EQ(held->shape, Shape::redisson_hash);
   EXPECT_EQ(held->holders.front().entries, 2U);
@@ -117,6 +122,19 @@ TEST_F(WatchedRedis, RedissonsHashesAndQueuesAreRead) {
   ASSERT_TRUE(seen_.await_held("lock:f", "me"));
   running->stop();
   EXPECT_THAT(seen_.of_["lock:f:fencing"], IsEmpty());
+}
+
+TEST_F(WatchedRedis, OneCommandCountsTheSubscribersOfAllLocks) {
+  constexpr int kLocks = 100;
+  const auto running = watch();
+  for (int i = 0; i < kLocks; ++i) app_.ask({"HSET", fmt::format("lock:{}", i), "b1f5:17", "1"});
+  const auto is_counted = [](const Sighting& one) { return one.only_waiters; };
+  for (int i = 0; i < kLocks; ++i) ASSERT_TRUE(seen_.await(fmt::format("lock:{}", i), is_counted));
+  const std::string stats = app_.ask({"INFO", "commandstats"});
+  const std::string name = "cmdstat_pubsub|numsub:calls=";
+  const std::size_t place = stats.find(name);
+  ASSERT_NE(place, std::string::npos);
+  EXPECT_LT(std::stoi(stats.substr(place + name.size())), kLocks);
 }
 
 TEST_F(WatchedRedis, OnlyReads) {
@@ -197,6 +215,18 @@ TEST_F(RedisWithRights, TheLeastAreEnough) {
   EXPECT_EQ(app_.ask({"ACL", "LOG"}), "");
 }
 
+TEST_F(RedisWithRights, WithdrawnRightsAreBlindnessAndEndNoHolding) {
+  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
+  app_.ask({"SET", "lock:a", "me", "PX", "30000"});
+  ASSERT_TRUE(seen_.await_held("lock:a", "me"));
+  app_.ask({"ACL", "SETUSER", "watcher", "-pttl", "-getrange"});
+  app_.ask({"PEXPIRE", "lock:a", "60000"});
+  EXPECT_TRUE(seen_.comes([&] { return seen_.blind_ == 1; }));
+  EXPECT_THAT(seen_.why_blind_, HasSubstr("NOPERM"));
+  running->stop();
+  for (const Sighting& one : seen_.of_["lock:a"]) EXPECT_TRUE(is_held(one));
+}
+
 TEST_F(RedisWithRights, WithoutTrackingItScans) {
   app_.ask({"ACL", "SETUSER", "watcher", "-client|tracking", "-psubscribe", "-config|get"});
   const auto running = watch({.locks = {"lock:*"}}, watchers_url());
@@ -233,8 +263,10 @@ class NotifyingRedis : public WatchedRedis {
 
 TEST_F(NotifyingRedis, EveryHoldingOfAContendedKeyIsSeen) {
   constexpr int kHoldings = 500;
-  const auto running = watch();
+  // The counts need no budget.
+  const auto running = watch({.locks = {"lock:*"}, .budget = 10});
   EXPECT_EQ(seen_.facts_.accuracy, Accuracy::exact);
+  EXPECT_TRUE(seen_.comes([&] { return seen_.facts_.progress.empty(); }));
   // All in one turn of the server's loop.
   app_.ask({"EVAL",
             "for i = 1, ARGV[1] do redis.call('SET', KEYS[1], i) redis.call('DEL', KEYS[1]) end",
@@ -260,6 +292,27 @@ TEST_F(NotifyingRedis, EveryHoldingOfAContendedKeyIsSeen) {
   EXPECT_EQ(grants, kHoldings);
 }
 
+TEST_F(NotifyingRedis, AnOverwrittenLockIsOneChange) {
+  const auto running = watch();
+  app_.ask({"SET", "lock:a", "me", "NX", "PX", "30000"});
+  const auto mine = seen_.await_held("lock:a", "me");
+  ASSERT_TRUE(mine);
+  app_.ask({"SET", "lock:a", "thief", "PX", "30000"});
+  const auto stolen = seen_.await_held("lock:a", "thief");
+  ASSERT_TRUE(stolen);
+  EXPECT_EQ(stolen->changes, 1U);
+  for (const Sighting& one : seen_.all_of("lock:a")) EXPECT_TRUE(is_held(one));
+}
+
+TEST_F(NotifyingRedis, WithoutTheRightToSubscribeItSaysWhatItCannotSee) {
+  app_.ask({"ACL", "SETUSER", "watcher", "on", ">hunter2", "~*", "&*", "+@all", "-psubscribe"});
+  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
+  EXPECT_EQ(seen_.facts_.way, "CLIENT TRACKING");
+  EXPECT_THAT(seen_.facts_.unseen, testing::Contains(testing::AllOf(
+                                       HasSubstr("overwritten locks"),
+                                       HasSubstr("PSUBSCRIBE was refused"), HasSubstr("NOPERM"))));
+}
+
 TEST(WatchOfRedis, IsBlindDuringARestartAndSeesAfterwards) {
   const auto server = test::own_redis({.durable = false});
   Sightings seen;
@@ -267,6 +320,7 @@ TEST(WatchOfRedis, IsBlindDuringARestartAndSeesAfterwards) {
   test::RedisProbe(server->port()).ask({"SET", "lock:a", "me"});
   ASSERT_TRUE(seen.await_held("lock:a", "me"));
   killed_and_back(*server, seen, false);
+  EXPECT_THAT(seen.why_blind_, testing::Not(HasSubstr(server->address()))) << "said twice";
   test::RedisProbe(server->port()).ask({"SET", "lock:b", "me"});
   EXPECT_TRUE(seen.await_held("lock:b", "me"));
   running.stop();

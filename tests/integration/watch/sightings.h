@@ -35,9 +35,10 @@ class Sightings : public Sink {
   void proposed(std::string pattern) override {
     add([&] { proposed_.insert(std::move(pattern)); });
   }
-  void blind(const std::string& /*endpoint*/, TimePoint /*at*/, std::string reason) override {
+  void blind(const std::string& endpoint, TimePoint /*at*/, std::string reason) override {
     add([&] {
-      ++blind_;
+      if (blind_ == sees_) ++blind_;
+      blind_endpoint_ = endpoint;
       why_blind_ = std::move(reason);
     });
   }
@@ -116,8 +117,8 @@ class Sightings : public Sink {
   std::map<std::string, std::vector<Sighting>> of_;
   std::set<std::string> proposed_;
   std::map<std::string, std::uint64_t> missed_;
-  std::string why_blind_;
-  int blind_ = 0, sees_ = 0;
+  std::string blind_endpoint_, why_blind_;
+  int blind_ = 0, sees_ = 0;  ///< outages, and their ends
 
  private:
   template <class Change>
@@ -168,7 +169,7 @@ class Running {
 inline TimePoint killed_and_back(testbed::Server& server, Sightings& seen, bool keep_data) {
   EXPECT_TRUE(server.kill_hard());
   EXPECT_TRUE(seen.comes([&] { return seen.blind_ == 1; }));
-  EXPECT_THAT(seen.why_blind_, testing::HasSubstr(server.address()));
+  EXPECT_THAT(seen.blind_endpoint_, testing::HasSubstr(server.address()));
   const TimePoint restarted_at = Carrier::current().now();
   EXPECT_TRUE(server.restart(keep_data));
   EXPECT_TRUE(seen.comes([&] { return seen.sees_ == 1; }));

@@ -7,6 +7,7 @@
 #include "cli/console/console.h"
 #include "cli/console/publish.h"
 #include "cli/console/watch_view.h"
+#include "results/tables/formats.h"
 #include "results/tables/text.h"
 #include "tests/unit/cli/fixtures.h"
 #include "watch/workload.h"
@@ -35,10 +36,11 @@ std::vector<std::string> with_redis(std::vector<std::string> args) {
 }
 
 TEST(WatchOptions, EveryOptionReachesTheWatch) {
-  const auto options = parse_watch(
-      with_redis({"--locks=lock:*,job:*", "--locks=x", "--budget=50", "--most-locks=1000",
-                  "--held-longer=30s", "--store-timeout=1s", "--duration=1m", "--no-screen",
-                  "--record=r.json", "--workload=w.toml", "--metrics-listen=:9466"}));
+  const auto options = parse_watch(with_redis(
+      {"--locks=lock:*,job:*", "--locks=x", "--budget=50", "--most-locks=1000", "--held-longer=30s",
+       "--store-timeout=1s", "--duration=1m", "--no-screen", "--record=r.json", "--workload=w.toml",
+       "--metrics-listen=:9466", "--exclude=lock:config", "--never-released=job:*", "--show-owners",
+       "--deployment=shop"}));
   ASSERT_TRUE(options) << options.error();
   EXPECT_THAT(options->request.locks, ElementsAre("lock:*", "job:*", "x"));
   EXPECT_EQ(options->request.budget, 50);
@@ -51,6 +53,10 @@ TEST(WatchOptions, EveryOptionReachesTheWatch) {
   EXPECT_EQ(options->workload, "w.toml");
   EXPECT_EQ(options->metrics.listen->port, 9466);
   EXPECT_TRUE(options->no_screen);
+  EXPECT_THAT(options->request.exclude, ElementsAre("lock:config"));
+  EXPECT_THAT(options->ledger_options().never_released, ElementsAre("job:*"));
+  EXPECT_TRUE(options->ledger_options().shows_owners);
+  EXPECT_EQ(options->deployment, "shop");
 }
 
 TEST(WatchOptions, GroupByNameBeforeLocks) {
@@ -295,10 +301,44 @@ TEST(WatchView, SaysThatItIsBlindAndWhatToName) {
   picture.sources = sample().sources;
   picture.sources[0].sees = false;
   picture.sources[0].blind_reason = "connection refused";
+  picture.sources[0].blind_for = 12;
   picture.proposals = {"lock:order:*", "lock:mail:*"};
   const auto lines = watch_view(picture, 40, {.color = true, .width = 160});
-  EXPECT_THAT(lines.at(1), AllOf(HasSubstr("BLIND: connection refused"), HasSubstr("\x1b[31m")));
+  EXPECT_THAT(lines.at(1),
+              AllOf(HasSubstr("BLIND for 12 s: connection refused"), HasSubstr("\x1b[31m")));
   EXPECT_THAT(text_of(lines), HasSubstr("name them with --locks\n  lock:order:*\n"));
+}
+
+TEST(WatchView, MarksFiguresThatRestOnPartOfTheLocks) {
+  watch::Picture picture = sample();
+  picture.sources[0].facts.progress = "900 keys left";
+  picture.families.resize(1);
+  watch::FamilyPicture& shown = picture.families[0];
+  shown.accuracy = "exact";
+  shown.taken_over = 7;
+  shown.hold_share = 0.96;
+  EXPECT_THAT(view_of(picture), HasSubstr("first look: 900 keys left"));
+  EXPECT_THAT(view_of(picture), AllOf(HasSubstr(" 20 ms"), Not(HasSubstr("≥7"))));
+  shown.hold_share = 0.5;
+  shown.owner_share = 0.1;
+  EXPECT_THAT(view_of(picture), AllOf(HasSubstr("~20 ms"), HasSubstr("≥7")));
+}
+
+TEST(WatchLines, TellsThatItIsBlindAndEachNewReason) {
+  WatchLines log;
+  watch::Picture picture = sample();
+  log.lines(picture);
+  picture.sources[0].sees = false;
+  picture.families[0].blind = true;
+  for (const std::string reason : {"the connection was closed", "WRONGPASS"}) {
+    picture.sources[0].blind_reason = reason;
+    picture.at += 10s;
+    EXPECT_THAT(log.lines(picture), Contains(HasSubstr(reason)));
+    picture.at += 1s;
+    EXPECT_THAT(log.lines(picture), Each(Not(HasSubstr(reason))));
+  }
+  WatchLines blind_from_the_start;
+  EXPECT_THAT(blind_from_the_start.lines(picture), Contains(HasSubstr("BLIND: last seen: 2 fam")));
 }
 
 TEST(WatchLines, TellsAFindingOnceUntilItWasAway) {
@@ -316,6 +356,66 @@ TEST(WatchLines, TellsAFindingOnceUntilItWasAway) {
   picture.findings = {finding("order")};
   picture.at += 1s;
   EXPECT_THAT(log.lines(picture), Contains(HasSubstr("expired: redis order")));
+}
+
+TEST(WatchLines, RepeatsAFindingThatGoesOnEachTenMinutes) {
+  WatchLines log;
+  watch::Picture picture = sample();
+  picture.findings[0].lock = "lock:a";
+  int said = 0;
+  for (int second = 0; second < 25 * 60; ++second) {
+    picture.at += 1s;
+    ++picture.findings[0].times;
+    for (const std::string& line : log.lines(picture)) {
+      said += line.starts_with("expired: redis order (lock:a): 4 locks") ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(said, 3);
+  picture.findings[0].over = true;
+  picture.at += 1h;
+  EXPECT_THAT(log.lines(picture), Each(Not(HasSubstr("expired: redis"))));
+}
+
+TEST(WatchView, ShowsOnlyFindingsThatAreNotOver) {
+  watch::Picture picture = sample();
+  picture.findings[0].over = true;
+  EXPECT_THAT(view_of(picture), HasSubstr("nothing found"));
+}
+
+TEST(WatchView, SaysWhatIsWatchedInPlainNumbers) {
+  watch::Picture picture = sample();
+  picture.deployment = "shop";
+  picture.families.resize(1);
+  picture.sources[0].no_locks = 2;
+  picture.sources[0].a_no_lock = "lock:config";
+  const std::string text = view_of(picture, 200);
+  EXPECT_THAT(text, HasSubstr("lockbench watch  shop  "));
+  EXPECT_THAT(text, HasSubstr("1 held in 1 family "));
+  EXPECT_THAT(text, HasSubstr("2 keys are no locks, such as lock:config"));
+  picture.worst[0].trouble = "held long";
+  WatchLines log;
+  EXPECT_THAT(log.lines(picture), Contains(AllOf(StartsWith("shop: 1 family: 1 held, "),
+                                                 HasSubstr("; worst: lock:a (held long)"))));
+}
+
+TEST(WatchedLocks, AreProposedInTheReportIfNoneWasNamed) {
+  results::Result result;
+  watch::Picture picture;
+  picture.proposals = {"lock:order:*"};
+  watch::add_to(result, picture);
+  const auto text = results::render(result, {}, {});
+  ASSERT_TRUE(text) << text.error();
+  EXPECT_THAT(*text, HasSubstr("name them with --locks\n  lock:order:*\n"));
+}
+
+TEST(WatchedLocks, TheWorstAreListedInTheReport) {
+  results::Result result;
+  watch::Picture picture = sample();
+  watch::add_to(result, picture);
+  const auto text = results::render(result, {}, {});
+  ASSERT_TRUE(text) << text.error();
+  EXPECT_THAT(*text, HasSubstr("lock:c"));
+  EXPECT_THAT(*text, HasSubstr("lock:b")) << "nobody holds it, but nine wait";
 }
 
 TEST(WatchLines, TellsWhatEachServerMissed) {
@@ -344,7 +444,7 @@ TEST(WatchLines, TellsWhenAServerIsLostAndBack) {
   EXPECT_THAT(log.lines(picture), IsEmpty());
   picture.sources[0].sees = false;
   picture.sources[0].blind_reason = "connection refused";
-  EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("BLIND: connection refused")));
+  EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("BLIND for 0 s: connection refused")));
   EXPECT_THAT(log.lines(picture), IsEmpty());
   picture.sources[0].sees = true;
   EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("CLIENT TRACKING")));

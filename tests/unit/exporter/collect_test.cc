@@ -240,6 +240,7 @@ watch::Picture sample_picture() {
   picture.sources.push_back(source);
   watch::FamilyPicture family;
   family.store = "redis";
+  family.endpoint = "redis://h:6379";
   family.family = "lock:order:*";
   family.locks = 9;
   family.acquisitions = 12;
@@ -267,7 +268,8 @@ TEST_F(CollectWatchTest, HasFiguresByFamilyAndBySourceAndWhatIsNotKnownIsNotZero
   watch::Picture picture = sample_picture();
   metrics_.show(picture);
   const std::string text = page();
-  const std::string family = "{store=\"redis\",family=\"lock:order:*\"}";
+  const std::string family =
+      "{store=\"redis\",endpoint=\"redis://h:6379\",family=\"lock:order:*\"}";
   const std::string source = "{store=\"redis\",endpoint=\"redis://h:6379\"}";
   for (const std::string& series :
        {"acquisitions_total" + family + " 12", "expired_while_held_total" + family + " 2",
@@ -285,6 +287,41 @@ TEST_F(CollectWatchTest, HasFiguresByFamilyAndBySourceAndWhatIsNotKnownIsNotZero
   metrics_.show(picture);
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_waiters" + family + " 0\n"));
   EXPECT_THAT(page(), HasSubstr("lockbench_watch_margin_min_seconds" + family + " 0.25\n"));
+}
+
+TEST_F(CollectWatchTest, NamesTheDeploymentIfItHasAName) {
+  metrics_.show(sample_picture());
+  Facts facts;
+  facts.deployments = {{"redis", "shop"}};
+  for (const auto& family : collect(metrics_, facts)) {
+    for (const auto& metric : family.metric) {
+      const auto is_named = [](const auto& label) {
+        return label.name == "deployment" && label.value == "shop";
+      };
+      const bool of_all = metric.label.empty() || family.name == "lockbench_build_info";
+      EXPECT_EQ(std::ranges::any_of(metric.label, is_named), !of_all) << family.name;
+    }
+  }
+}
+
+TEST_F(CollectWatchTest, WhileItIsBlindGaugesOfLocksAreUnknownAndTheReasonIsTold) {
+  watch::Picture picture = sample_picture();
+  metrics_.show(picture);
+  EXPECT_THAT(page(), Not(HasSubstr("lockbench_watch_blind_for_seconds{")));
+  picture.families[0].blind = true;
+  picture.sources[0].sees = false;
+  picture.sources[0].blind_for = 12.5;
+  picture.sources[0].blind_reason = "AUTH was refused: WRONGPASS invalid username-password pair";
+  metrics_.show(picture);
+  const std::string family =
+      "{store=\"redis\",endpoint=\"redis://h:6379\",family=\"lock:order:*\"}";
+  for (const std::string& series :
+       {"held" + family + " Nan", "oldest_hold_seconds" + family + " Nan",
+        "renewal_stopped" + family + " Nan", "acquisitions_total" + family + " 12",
+        std::string("blind_for_seconds{store=\"redis\",endpoint=\"redis://h:6379\","
+                    "reason=\"auth\"} 12.5")}) {
+    EXPECT_THAT(page(), HasSubstr("lockbench_watch_" + series + "\n"));
+  }
 }
 
 TEST_F(CollectWatchTest, NamesNeitherLocksNorOwners) {

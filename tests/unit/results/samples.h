@@ -226,6 +226,8 @@ inline void add_sample_watch(Result& result) {
   family.hold = family.wait.emplace() = sample_distribution();
   family.margin_min = 0.25;
   family.largest_share = 0.5;
+  family.owner_share = 0.9;
+  family.hold_share = 0.96;
   family.missed = 7;
   Observed sampled;
   sampled.store = "postgres";
@@ -249,9 +251,13 @@ inline void add_sample_watch(Result& result) {
                    .history = {{1.5, "granted", "0123456789", 0}}}};
   result.findings = {{.kind = "expired",
                       .store = "redis",
+                      .endpoint = "127.0.0.1:6379",
                       .family = "order",
                       .lock = "lock:order:7",
                       .times = 1,
+                      .first_seconds = 2.5,
+                      .last_seconds = 4.5,
+                      .over = true,
                       .evidence = "at least 1 of 11 ended holdings ended by expiry",
                       .advice = "renew the lock"}};
   result.sources = {{.store = "redis",
@@ -260,6 +266,7 @@ inline void add_sample_watch(Result& result) {
                      .accuracy = "at_least",
                      .waiters = "LLEN of queues",
                      .unseen = {"attempts that were refused"},
+                     .no_locks = 3,
                      .watched_seconds = 60,
                      .blind_seconds = 2.5,
                      .missed = 7,

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <memory>
+#include <random>
 #include <tuple>
 #include <utility>
 
@@ -63,11 +66,15 @@ TEST_F(ExactLedgerTest, ALockOnTwoServersIsALockOnEach) {
   ledger_.seen(other_server, held(1s, "a"));
   see(free(3s));
   const Picture all = picture();
-  ASSERT_EQ(all.families.size(), 1U);
-  EXPECT_EQ(all.families.front().locks, 2U);
-  EXPECT_EQ(all.families.front().acquisitions, 2U);
-  EXPECT_EQ(all.families.front().releases, 1U);
-  EXPECT_EQ(all.families.front().held_now, 1U);
+  ASSERT_EQ(all.families.size(), 2U);
+  for (const FamilyPicture& family : all.families) {
+    const bool other = family.endpoint == other_server;
+    EXPECT_TRUE(other || family.endpoint == script_server) << family.endpoint;
+    EXPECT_EQ(family.locks, 1U);
+    EXPECT_EQ(family.acquisitions, 1U);
+    EXPECT_EQ(family.releases, other ? 0U : 1U);
+    EXPECT_EQ(family.held_now, other ? 1U : 0U);
+  }
   ASSERT_EQ(all.worst.size(), 2U);
   for (const LockPicture& lock : all.worst) {
     EXPECT_EQ(lock.figures.held_now, lock.endpoint == other_server ? 1U : 0U);
@@ -111,6 +118,15 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
     sighting.changes = 0;
     return sighting;
   };
+  const auto by_store = [](Sighting sighting) {
+    sighting.extended_by_store = true;
+    return sighting;
+  };
+  const auto late = [](Sighting sighting) {
+    sighting.late = true;
+    sighting.changes = 9;
+    return sighting;
+  };
   const std::vector<Story> stories{
       {"an end shortly before the TTL may be either",
        at_least,
@@ -151,10 +167,31 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
        at_least,
        {held(1s, "a"), held(2s, "b")},
        {.acquisitions = 2, .releases = 1}},
-      {"an owner that was not looked at is no thief",
+      {"an owner that was not looked at is no thief, nor robbed",
        exact,
-       {held(1s, "a"), held(2s, ""), held(3s, "c")},
-       {.acquisitions = 3, .releases = 2}},
+       {held(1s, "a"), free(2s), held(2s, ""), held(3s, "c")},
+       {.acquisitions = 2, .releases = 1}},
+      {"who is named after an expiry took over",
+       exact,
+       {held(1s, "a", 2s), free(3s), held(3500ms, ""), unchanged(held(3500ms, "b"))},
+       {.acquisitions = 2, .expired_while_held = 1, .taken_over = 1},
+       "taken_over"},
+      {"not if nobody knows who lost it",
+       exact,
+       {held(1s, ""), ended(free(3s), Ending::expired), held(3500ms, "b")},
+       {.acquisitions = 2, .expired_while_held = 1}},
+      {"nor if somebody else had it in between",
+       exact,
+       {held(1s, "a", 2s), free(3s), held(3100ms, ""), free(3200ms), held(3500ms, "b")},
+       {.acquisitions = 3, .releases = 1, .expired_while_held = 1}},
+      {"a late look shows a grant, but neither an expiry nor who took over",
+       at_least,
+       {held(1s, "a", 2s), late(held(4s, "b"))},
+       {.acquisitions = 2, .undecided = 1}},
+      {"a free lock that changed was held",
+       at_least,
+       {free(1s), late(free(4s))},
+       {.acquisitions = 1, .releases = 1}},
       {"what is held from the start is no acquisition",
        at_least,
        {unchanged(held(0s, "a")), free(5s)},
@@ -173,6 +210,36 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
        {held(20s, "a"), free(29500ms)},
        {.acquisitions = 1, .releases = 1, .thin_margins = 1},
        "thin_margin"},
+      {"an expiry that its owner moves to an earlier time is a release at that time",
+       exact,
+       {held(1s, "a", 600s), held(4s, "a", 2s), ended(free(6s), Ending::expired)},
+       {.acquisitions = 1, .releases = 1}},
+      {"also where the store does not tell how it ended",
+       at_least,
+       {held(1s, "a", 600s), held(4s, "a", 2s), free(6s)},
+       {.acquisitions = 1, .releases = 1}},
+      {"and where it is sampled",
+       sampled,
+       {held(1s, "a", 600s), unchanged(held(4s, "a", 2s)), ended(free(6s), Ending::expired)},
+       {.acquisitions = 1, .releases = 1}},
+      {"the next client takes over nothing then",
+       exact,
+       {held(1s, "a", 600s), held(4s, "a", 2s), ended(free(6s), Ending::expired), held(6s, "b"),
+        free(7s)},
+       {.acquisitions = 2, .releases = 2}},
+      {"a lock that is renewed after that expires again",
+       exact,
+       {held(1s, "a", 600s), held(4s, "a", 2s), held(5s, "a", 10s),
+        ended(free(15s), Ending::expired)},
+       {.acquisitions = 1, .renewals = 1, .expired_while_held = 1}},
+      {"a look without a change only tells the time left more precisely",
+       at_least,
+       {held(1s, "a", 3s), unchanged(held(2s, "a", 1500ms)), ended(free(3500ms), Ending::expired)},
+       {.acquisitions = 1, .expired_while_held = 1}},
+      {"an expiry that the store moves is no renewal",
+       exact,
+       {held(1s, "a", 5s), by_store(held(5800ms, "a", 5s)), ended(free(8s), Ending::released)},
+       {.acquisitions = 1, .releases = 1}},
       {"a margin is measured by the TTL that was set last",
        exact,
        {held(1s, "a", 24h), held(1001ms, "a"), free(2s)},
@@ -192,7 +259,6 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
     ASSERT_EQ(all.families.size(), 1U) << story.what;
     const FamilyPicture& figures = all.families.front();
     EXPECT_EQ(counts_of(figures), counts_of(story.follows)) << story.what;
-    EXPECT_EQ(figures.holds.count() > 0, figures.acquisitions > 0) << "of holdings seen whole";
     EXPECT_EQ(finding(all, "stolen") != nullptr, story.found == "stolen") << story.what;
     EXPECT_TRUE(story.found.empty() || finding(all, story.found)) << story.what;
   }
@@ -215,6 +281,122 @@ TEST_F(ExactLedgerTest, ALockThatIsNotRenewedAnyMoreIsSaidBeforeItIsLost) {
   EXPECT_EQ(figures(7s).renewal_stopped_now, 1U);
   const Picture all = picture(7s);
   EXPECT_TRUE(finding(all, "renewal_stopped"));
+}
+
+TEST_F(ExactLedgerTest, ARenewalIsNotOverdueWhileTheWatchIsLateOrBlind) {
+  for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s));
+  ledger_.seen_until(script_server, begin_ + 4500ms);
+  EXPECT_EQ(figures(7s).renewal_stopped_now, 0U) << "its renewal may wait for a look";
+  EXPECT_NEAR(figures(7s).oldest_hold, 4.5, 0.001);
+  ledger_.seen_until(script_server, TimePoint::max());
+  EXPECT_EQ(figures(7s).renewal_stopped_now, 1U);
+
+  Ledger other({.salt = "1"});
+  other.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
+  for (int second = 0; second < 5; ++second) {
+    other.seen(script_server, held(second * 1s, "a", 5s));
+  }
+  const auto family = [&](Duration at) { return other.read(begin_ + at).families.front(); };
+  EXPECT_FALSE(family(4s).blind);
+  other.blind(script_server, begin_ + 4500ms, "connection refused");
+  other.blind(script_server, begin_ + 6s, "WRONGPASS");
+  const Picture blind = other.read(begin_ + 7s);
+  EXPECT_EQ(blind.families.front().renewal_stopped_now, 0U);
+  EXPECT_NEAR(blind.families.front().oldest_hold, 4.5, 0.001) << "it stands still";
+  EXPECT_TRUE(blind.families.front().blind);
+  EXPECT_EQ(blind.families.front().sight, Accuracy::at_least);
+  EXPECT_NEAR(blind.sources.front().blind_for, 2.5, 0.001);
+  ASSERT_TRUE(finding(blind, "blind"));
+  EXPECT_THAT(finding(blind, "blind")->evidence, HasSubstr("2.5 s (WRONGPASS)"));
+  other.sees(script_server, begin_ + 10s);
+  EXPECT_TRUE(family(11s).blind) << "its state is not known before a TTL has passed";
+  EXPECT_EQ(family(14s).renewal_stopped_now, 0U);
+  EXPECT_FALSE(family(16s).blind);
+  EXPECT_EQ(family(16s).sight, Accuracy::at_least) << "there was a gap";
+  Sighting still = held(16s, "a", 5s);
+  still.changes = 0;
+  other.seen(script_server, still);
+  EXPECT_NEAR(family(17s).oldest_hold, 1, 0.001) << "it may have been another holding before";
+}
+
+TEST_F(ExactLedgerTest, AfterAnOutageAGrantIsOneOfAKnownLockToo) {
+  see(held(1s, "a"));
+  see(free(2s));
+  for (int outage = 1; outage <= 4; ++outage) {
+    const Duration at = outage * 10s;
+    ledger_.blind(script_server, begin_ + at, "connection refused");
+    ledger_.sees(script_server, begin_ + at + 1s);
+    see(held(at + 2s, "b"));
+    see(free(at + 3s));
+  }
+  EXPECT_EQ(figures().acquisitions, 5U);
+  EXPECT_EQ(figures().releases, 5U);
+  EXPECT_EQ(figures().holds.count(), 5U);
+}
+
+TEST_F(ExactLedgerTest, NothingIsExactBeforeTheFirstLookAtAllLocks) {
+  SourceFacts facts{.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact};
+  facts.progress = "9 keys left";
+  ledger_.facts(facts);
+  see(held(1s, "a"));
+  EXPECT_EQ(figures().sight, Accuracy::at_least);
+  EXPECT_EQ(picture().sources.front().facts.accuracy, Accuracy::at_least);
+  facts.progress.clear();
+  ledger_.facts(facts);
+  EXPECT_EQ(figures().sight, Accuracy::exact);
+}
+
+TEST_F(ExactLedgerTest, OwnersThatWereNotLookedAtAreNotOneOwner) {
+  for (int i = 0; i < 200; ++i) {
+    see(held(i * 100ms, i % 20 == 0 ? "owner" + std::to_string(i % 100) : ""));
+    see(free(i * 100ms + 50ms));
+  }
+  const FamilyPicture seen = figures(20s);
+  EXPECT_EQ(seen.acquisitions, 200U);
+  EXPECT_NEAR(seen.largest_share, 0.2, 0.01);
+  EXPECT_NEAR(static_cast<double>(seen.owners), 5, 0.1);
+  EXPECT_NEAR(seen.owner_share, 0.05, 0.001);
+  EXPECT_EQ(seen.hold_share, 1);
+}
+
+TEST_F(LedgerTest, LengthsOfTheFewThatWereSeenWholeAreWithheld) {
+  look_by(Accuracy::at_least);
+  see(held(1s, "a", 100s));
+  see(free(5s));
+  EXPECT_NEAR(figures().hold.p50, 4, 0.1);
+  Sighting passed = free(6s);
+  passed.changes = 40;
+  passed.late = true;
+  see(std::move(passed));
+  const FamilyPicture seen = figures();
+  EXPECT_NEAR(seen.hold_share, 1.0 / 21, 0.01);
+  EXPECT_FALSE(seen.hold.any());
+  EXPECT_FALSE(ledger_.usage(begin_ + 60s).hold.count() > 0);
+}
+
+TEST_F(LedgerTest, ChangesOfRenewedLocksAreNoHoldings) {
+  look_by(Accuracy::at_least);
+  see(held(1s, "a", 5s));
+  see(held(2s, "a", 5s));
+  see(free(3s));
+  Sighting passed = free(9s);
+  passed.changes = 12;
+  see(std::move(passed));
+  EXPECT_EQ(figures().renewals, 1U);
+  EXPECT_EQ(figures().acquisitions, 2U) << "it may have been one, renewed ten times";
+}
+
+TEST_F(ExactLedgerTest, ALookAtWaitersLeavesTheRestAsItIs) {
+  see(held(1s, "a"));
+  Sighting waiters = free(2s);
+  waiters.waiters = 3;
+  waiters.only_waiters = true;
+  see(std::move(waiters));
+  EXPECT_EQ(figures().waiting_now, 3U);
+  EXPECT_EQ(figures().held_now, 1U);
+  see(free(3s));
+  EXPECT_EQ(figures().waiting_now, 3U) << "that look did not count them";
+  EXPECT_NEAR(figures().hold.p50, 2, 0.1);
 }
 
 TEST_F(ExactLedgerTest, ALockWithoutATtlMayLeak) {
@@ -378,15 +560,219 @@ TEST_F(LedgerTest, WhereChangesWereMissedFiguresAreLowerBounds) {
 }
 
 TEST_F(ExactLedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
-  for (int second = 0; second < 40; ++second) {
+  for (int second = 0; second < 60; ++second) {
     Sighting queue = held(second * 1s, "a", 100s);
     queue.waiters = static_cast<std::uint64_t>(second);
     see(std::move(queue));
   }
-  const Picture all = picture(40s);
+  const Picture all = picture(60s);
   const Finding* const found = finding(all, "convoy");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->lock, "lock:a");
+}
+
+/// A queue at which clients arrive at 95 % of what the lock can grant: 10 sections a second,
+/// arrivals and holds drawn from exponential distributions.
+TEST_F(ExactLedgerTest, AStationaryQueueIsNoConvoy) {
+  std::mt19937 random(7);  // NOLINT: the same each time
+  const auto draw = [&](double rate) {
+    const double uniform = (static_cast<double>(random()) + 0.5) / 4294967296.0;
+    return Duration(static_cast<std::int64_t>(-std::log(uniform) / rate * 1e9));
+  };
+  Duration arrives = draw(9.5), ends = Duration::max(), read_at = 10s;
+  std::uint64_t waiting = 0, most = 0;
+  int client = 0;
+  while (arrives < 1h) {
+    const Duration now = std::min(arrives, ends);
+    for (; read_at < now; read_at += 10s) {
+      ASSERT_FALSE(finding(picture(read_at), "convoy")) << seconds(read_at);
+    }
+    const bool arrival = arrives <= ends;
+    if (arrival) arrives = now + draw(9.5);
+    if (arrival && ends != Duration::max()) {
+      ++waiting;
+    } else if (!arrival && waiting == 0) {
+      see(free(now));
+      ends = Duration::max();
+      continue;
+    } else {
+      if (!arrival) --waiting;
+      ++client;
+      ends = now + draw(10);
+    }
+    Sighting seen = held(now, std::to_string(client), 100s);
+    seen.ended = Ending::released;
+    seen.waiters = waiting;
+    most = std::max(most, waiting);
+    see(std::move(seen));
+  }
+  EXPECT_GT(most, 50U) << "the queue is long at times";
+}
+
+TEST_F(ExactLedgerTest, AFindingIsOverAfterAWhileAndBeginsAnew) {
+  ledger_.begin(begin_);
+  const auto expire = [&](Duration at) {
+    see(held(at, "a", 2s));
+    see(free(at + 2s));
+  };
+  expire(10s);
+  EXPECT_FALSE(finding(picture(13s), "expired")->over);
+  EXPECT_FALSE(finding(picture(10min), "expired")->over);
+  const Picture later = picture(11min);
+  const Finding* over = finding(later, "expired");
+  ASSERT_TRUE(over && over->over) << "it stays in the report";
+  EXPECT_EQ(over->first_seconds, 13);
+  EXPECT_EQ(over->last_seconds, 13);
+  expire(20min);
+  const Picture again = picture(21min);
+  EXPECT_FALSE(finding(again, "expired")->over);
+  EXPECT_EQ(finding(again, "expired")->times, 2U);
+  EXPECT_EQ(finding(again, "expired")->first_seconds, 1260);
+}
+
+TEST_F(ExactLedgerTest, AnOutageIsOverAfterAWhile) {
+  ledger_.blind(script_server, begin_ + 1s, "connection refused");
+  ledger_.sees(script_server, begin_ + 1050ms);
+  EXPECT_FALSE(finding(picture(2s), "blind")->over);
+  EXPECT_TRUE(finding(picture(1h), "blind")->over);
+}
+
+TEST_F(ExactLedgerTest, AStateThatWasFoundStaysInTheReportWithItsNumberAndItsLock) {
+  for (const char* lock : {"lock:a", "lock:b"}) {
+    for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s, lock));
+  }
+  EXPECT_EQ(finding(picture(7s), "renewal_stopped")->times, 2U);
+  for (const char* lock : {"lock:a", "lock:b"}) see(free(9s, lock));
+  const Picture all = picture(20s);
+  const Finding* const found = finding(all, "renewal_stopped");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->times, 2U);
+  EXPECT_EQ(found->last_seconds, 7);
+  EXPECT_THAT(found->lock.value_or(""), testing::StartsWith("lock:"));
+}
+
+TEST_F(ExactLedgerTest, FindingsNameALockHoweverManyOthersAreWorse) {
+  for (int i = 0; i < 40; ++i) {
+    const std::string lock = "worse:" + std::to_string(i);
+    for (int round = 0; round < 3; ++round) {
+      see(held(round * 10s, "a", 2s, lock));
+      see(free(round * 10s + 2s, lock));
+    }
+  }
+  see(held(1s, "a", 2s, "mild:1"));
+  see(free(3s, "mild:1"));
+  const Picture all = picture();
+  for (const Finding& one : all.findings) EXPECT_TRUE(one.lock) << one.kind << one.family;
+}
+
+TEST_F(ExactLedgerTest, OwnersThatWereNotReadAreNoHog) {
+  for (int i = 0; i < 1000; ++i) {
+    Sighting seen = held(i * 10ms, i % 50 == 0 ? std::to_string(i % 20) : "");
+    seen.waiters = 1;
+    see(std::move(seen));
+    see(free(i * 10ms + 5ms));
+  }
+  EXPECT_FALSE(finding(picture(20s), "hog"));
+}
+
+TEST_F(LedgerTest, TheFirstRowOfATableIsAnAcquisition) {
+  Ledger ledger({.salt = "1"});
+  ledger.begin(begin_);
+  Sighting row = held(3s, "a");
+  row.shape = Shape::table_row;
+  row.holders.front().since = begin_ + 2900ms;
+  ledger.seen(script_server, std::move(row));
+  EXPECT_EQ(ledger.read(begin_ + 5s).families.front().acquisitions, 1U);
+}
+
+TEST_F(LedgerTest, AHoldingIsLongByWhatIsUsualOrByAnHour) {
+  const auto long_at = [&](Ledger& ledger, Duration at) {
+    return ledger.read(begin_ + at).families.front().held_long_now;
+  };
+  const auto watching = [&](LedgerOptions options = {}) {
+    options.salt = "1";
+    auto ledger = std::make_unique<Ledger>(options);
+    ledger->facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
+    return ledger;
+  };
+  const auto first = watching();
+  first->seen(script_server, held(1s, "a", 0s));
+  EXPECT_EQ(long_at(*first, 59min), 0U);
+  EXPECT_EQ(long_at(*first, 61min), 1U) << "nothing to compare with";
+
+  const auto few = watching();
+  few->seen(script_server, held(1s, "a", 0s));
+  few->seen(script_server, free(2s));
+  few->seen(script_server, held(3s, "a", 0s));
+  EXPECT_EQ(long_at(*few, 62s), 0U);
+  EXPECT_EQ(long_at(*few, 64s), 1U) << "20 times the longest, and a minute";
+
+  const auto weekly = watching();
+  weekly->seen(script_server, held(1s, "a", 24h));
+  weekly->seen(script_server, free(2h));
+  weekly->seen(script_server, held(168h, "a", 24h));
+  EXPECT_EQ(long_at(*weekly, 171h), 0U) << "a job that takes two hours as a rule";
+
+  const auto leader = watching();
+  for (Duration at = 1s; at < 2h; at += 10s) leader->seen(script_server, held(at, "a", 15s));
+  EXPECT_EQ(long_at(*leader, 2h), 0U) << "it is renewed in time";
+
+  const auto declared = watching({.never_released = {"lock:*"}});
+  declared->seen(script_server, held(1s, "a", 24h));
+  EXPECT_EQ(long_at(*declared, 2h), 0U);
+}
+
+TEST_F(ExactLedgerTest, AFamilyThatIsNeverReleasedDoesNotExpireEachTime) {
+  for (int i = 0; i < 20; ++i) {
+    see(held(i * 60s, "a", 50s));
+    see(free(i * 60s + 50s));
+  }
+  const Picture all = picture(20min);
+  EXPECT_EQ(all.families.front().expired_while_held, 5U) << "then it is recognized";
+  EXPECT_EQ(all.families.front().lapsed, 15U);
+  EXPECT_TRUE(finding(all, "never_released"));
+  // What overruns is taken by others.
+  see(held(20min, "a", 50s));
+  see(free(20min + 50s));
+  see(held(20min + 51s, "b", 50s));
+  see(free(20min + 101s));
+  EXPECT_EQ(figures(22min).taken_over, 1U);
+  EXPECT_EQ(figures(22min).expired_while_held, 6U);
+}
+
+TEST_F(LedgerTest, AFamilyThatIsDeclaredNeverReleasedDoesNotExpire) {
+  Ledger ledger({.never_released = {"lock:*"}, .salt = "1"});
+  ledger.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
+  for (int i = 0; i < 3; ++i) {
+    ledger.seen(script_server, held(i * 50s, std::to_string(i), 50s));
+    ledger.seen(script_server, free((i + 1) * 50s));
+  }
+  const FamilyPicture seen = ledger.read(begin_ + 10min).families.front();
+  EXPECT_EQ(seen.expired_while_held + seen.taken_over, 0U);
+  EXPECT_EQ(seen.lapsed, 3U);
+}
+
+TEST_F(LedgerTest, OwnersAreShownToThoseWhoAsk) {
+  Ledger ledger({.shows_owners = true, .salt = "1"});
+  Sighting seen = held(1s, "0123456789abcdef0123");
+  ledger.seen(script_server, seen);
+  EXPECT_EQ(ledger.read(begin_ + 2s).worst.front().holder, "0123456789ab...")
+      << "the whole token may be all that a release needs";
+  seen.lock = "lock:b";
+  seen.holders.front().about = "pid 17, worker, 10.0.0.7";
+  ledger.seen(script_server, seen);
+  const Picture all = ledger.read(begin_ + 2s);
+  EXPECT_TRUE(std::ranges::any_of(all.worst, [](const LockPicture& lock) {
+    return lock.holder == "pid 17, worker, 10.0.0.7";
+  }));
+}
+
+TEST_F(ExactLedgerTest, KeysThatAreNoLocksAreCounted) {
+  for (int look = 0; look < 5; ++look) {
+    for (const char* key : {"lock:config", "lock:page"}) ledger_.no_lock(script_server, key);
+  }
+  EXPECT_EQ(picture(2s).sources.front().no_locks, 2U);
+  EXPECT_EQ(picture(2s).sources.front().a_no_lock, "lock:config");
 }
 
 TEST_F(LedgerTest, ALockHeldForLongerThanAllowedIsSaid) {

@@ -24,7 +24,7 @@ Picture healthy() {
   family.owners = 10;
   family.largest_share = 0.1;
   family.sight = Accuracy::exact;
-  family.queue = {2, 1, 2};
+  family.queue = {2, 1, 2, 3, 3};
   picture.families = {family};
   return picture;
 }
@@ -63,7 +63,7 @@ std::vector<Case> cases() {
       {"no_ttl", [](Picture& picture) { family(picture).without_ttl_now = 1; }},
       {"convoy",
        [](Picture& picture) {
-         family(picture).queue = {1, 3, 5};
+         family(picture).queue = {1, 3, 5, 7, 9};
        }},
       {"hog",
        [](Picture& picture) {
@@ -72,8 +72,9 @@ std::vector<Case> cases() {
        }},
       {"blind", [](Picture& picture) { picture.sources.front().sees = false; }},
       {"blind", [](Picture& picture) { picture.sources.front().blind_seconds = 3; }},
-      {"blind", [](Picture& picture) { picture.sources.front().missed = 3; }},
-      {"blind", [](Picture& picture) { picture.locks_unfollowed = 3; }},
+      {"missed", [](Picture& picture) { picture.sources.front().missed = 3; }},
+      {"missed", [](Picture& picture) { picture.locks_unfollowed = 3; }},
+      {"never_released", [](Picture& picture) { family(picture).lapsed = 3; }},
   };
 }
 
@@ -103,10 +104,15 @@ TEST(Findings, WhatHurtsMostComesFirst) {
 TEST(Findings, AQueueIsAConvoyOnlyIfItGrowsAndIsLong) {
   Picture picture = healthy();
   for (const auto& queue :
-       std::vector<std::array<std::uint64_t, 3>>{{5, 5, 6}, {0, 1, 2}, {9, 6, 3}}) {
+       std::vector<Lows::Parts>{{5, 5, 6, 6, 7}, {0, 0, 1, 1, 2}, {9, 8, 7, 6, 3}}) {
     family(picture).queue = queue;
     EXPECT_THAT(findings_of(picture), IsEmpty()) << queue.back();
   }
+  family(picture).queue = {5, 10, 20, 30, 40};
+  family(picture).acquired_meanwhile = 600;
+  EXPECT_THAT(findings_of(picture), IsEmpty()) << "600 grants may do that by chance";
+  family(picture).acquired_meanwhile = 60;
+  EXPECT_THAT(kinds_of(picture), testing::ElementsAre("convoy"));
   family(picture).queue.reset();
   EXPECT_THAT(findings_of(picture), IsEmpty());
 }
@@ -150,6 +156,25 @@ TEST(Findings, SayHowFarTheCountCanBeTrusted) {
   EXPECT_THAT(only_finding(picture).evidence, Not(HasSubstr("at least")));
   family(picture).sight = Accuracy::at_least;
   EXPECT_THAT(only_finding(picture).evidence, HasSubstr("at least 51 of"));
+}
+
+TEST(Findings, SayAnotherClientOnlyWhereTokensTellClients) {
+  Picture picture = healthy();
+  family(picture).taken_over = 2;
+  EXPECT_THAT(only_finding(picture).evidence, Not(HasSubstr("another client")));
+  EXPECT_THAT(only_finding(picture).evidence, Not(HasSubstr("came again with a new token")));
+  family(picture).owners = 900;
+  EXPECT_THAT(only_finding(picture).evidence, HasSubstr("came again with a new token"));
+}
+
+TEST(Findings, AdviseForTheirStore) {
+  Picture picture = healthy();
+  family(picture).without_ttl_now = 1;
+  EXPECT_THAT(only_finding(picture).advice, HasSubstr("SET key token"));
+  for (const char* const store : {"etcd", "zookeeper", "postgres"}) {
+    family(picture).store = store;
+    EXPECT_THAT(only_finding(picture).advice, Not(HasSubstr("SET key token"))) << store;
+  }
 }
 
 TEST(Picture, IsInTheResult) {

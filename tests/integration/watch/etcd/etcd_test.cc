@@ -30,8 +30,10 @@ class EtcdClient {
     if (auto done = etcd_.revoke_lease(lease, ""); !done)
       throw std::runtime_error(done.error().message);
   }
-  void put(const std::string& key, etcd::LeaseId lease) {
-    value(etcd_.transact("", {.then = {etcd::put(key, lease)}}));
+  void put(const std::string& key, etcd::LeaseId lease, const std::string& text = "") {
+    etcdserverpb::RequestOp write = etcd::put(key, lease);
+    if (!text.empty()) write.mutable_request_put()->set_value(text);
+    value(etcd_.transact("", {.then = {write}}));
   }
   void remove(const std::string& key) { value(etcd_.remove_key("", key)); }
   std::int64_t revision() { return value(etcd_.transact("", {}))->revision; }
@@ -123,6 +125,25 @@ TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
   EXPECT_TRUE(held->no_ttl);
   EXPECT_EQ(held->changes, 0U);
   client_.remove("old/a");
+}
+
+TEST_F(WatchedEtcd, ARecordIsHeldUntilItIsNotRenewed) {
+  const Running watch("etcd", server().url(), {.locks = {"leases/*"}}, seen_);
+  const auto record = [](const std::string& holder) {
+    return fmt::format(R"({{"holderIdentity":"{}","leaseDurationSeconds":1}})", holder);
+  };
+  client_.put("leases/config", 0, R"({"a":1})");
+  client_.put("leases/a", 0, record("pod-1"));
+  const auto held = seen_.await_held("leases/a", "pod-1");
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->shape, Shape::record);
+  EXPECT_FALSE(held->no_ttl);
+  const auto ended = seen_.await_free("leases/a", held->at);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->ended, Ending::expired);
+  client_.put("leases/a", 0, record("pod-2"));
+  EXPECT_TRUE(seen_.await_held("leases/a", "pod-2"));
+  EXPECT_TRUE(seen_.all_of("leases/config").empty());
 }
 
 TEST_F(WatchedEtcd, ManyHoldingsAreAllSeen) {

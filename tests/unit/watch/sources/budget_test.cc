@@ -23,6 +23,15 @@ TEST(CommandBudget, IsKeptOverTime) {
   EXPECT_NEAR(spent(budget, 1000, 5000), 400, 2);
 }
 
+TEST(CommandBudget, TakesBackWhatWasNotUsed) {
+  Budget budget(10);
+  while (budget.spend(1, after(0))) {
+  }
+  budget.give_back(2);
+  EXPECT_TRUE(budget.spend(2, after(0)));
+  EXPECT_FALSE(budget.spend(1, after(0)));
+}
+
 TEST(CommandBudget, SaysWhenThereIsSomethingAgain) {
   Budget budget(10);
   while (budget.spend(1, after(0))) {

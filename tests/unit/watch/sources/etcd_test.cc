@@ -41,7 +41,7 @@ TEST(EtcdPlaces, AreFoundForEachLayout) {
 }
 
 TEST(EtcdLocks, TheOldestKeyHoldsAndTheOthersWait) {
-  EtcdLocks locks({"a*"}, 100);
+  EtcdLocks locks({.locks = {"a*"}}, 100);
   auto seen = locks.take({put("a/1", 11, 1), put("a/2", 12, 2), put("b/3", 13, 3)}, kThen);
   ASSERT_EQ(seen.size(), 2U);
   EXPECT_EQ(seen[1].holders.front().owner, "1");
@@ -58,7 +58,7 @@ TEST(EtcdLocks, TheOldestKeyHoldsAndTheOthersWait) {
 }
 
 TEST(EtcdLocks, WhatOneTransactionDoesIsOneChange) {
-  EtcdLocks locks({"*"}, 100);
+  EtcdLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 11, 1), put("a/2", 12, 2)}, kThen);
   const auto seen = locks.take({removed("a/1", 13), removed("a/2", 13)}, kThen);
   ASSERT_EQ(seen.size(), 1U);
@@ -67,7 +67,7 @@ TEST(EtcdLocks, WhatOneTransactionDoesIsOneChange) {
 }
 
 TEST(EtcdLocks, ALeaseTellsHowItEnded) {
-  EtcdLocks locks({"*"}, 100);
+  EtcdLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 1, 1)}, kThen);
   EXPECT_EQ(locks.ending_of(1, kThen), std::nullopt);
   locks.lives(1, seconds(5), kThen);
@@ -78,7 +78,7 @@ TEST(EtcdLocks, ALeaseTellsHowItEnded) {
 }
 
 TEST(EtcdLocks, WhatEtcdRoundsIsNoRenewal) {
-  EtcdLocks locks({"*"}, 100);
+  EtcdLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 1, 1)}, kThen);
   const TimePoint end = kThen + std::chrono::milliseconds(9900);
   const auto told_at = [&](int ms) {
@@ -94,7 +94,7 @@ TEST(EtcdLocks, WhatEtcdRoundsIsNoRenewal) {
 }
 
 TEST(EtcdLocks, InTheLastSecondOfALeaseWhatIsLeftIsNotKnown) {
-  EtcdLocks locks({"*"}, 100);
+  EtcdLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 1, 1)}, kThen);
   locks.lives(1, seconds(5), kThen);
   const auto last = locks.state_of("a", kThen + std::chrono::milliseconds(5500));
@@ -102,8 +102,65 @@ TEST(EtcdLocks, InTheLastSecondOfALeaseWhatIsLeftIsNotKnown) {
   EXPECT_FALSE(last->no_ttl);
 }
 
+TEST(EtcdLocks, ALeaseThatANewLeaderExtendsIsNotRenewed) {
+  EtcdLocks locks({.locks = {"*"}}, 100);
+  locks.take({put("a/1", 1, 1)}, kThen);
+  locks.lives(1, seconds(5), kThen, 7);
+  EXPECT_FALSE(locks.state_of("a", kThen)->extended_by_store);
+  // A leader gives each lease its whole time again.
+  const TimePoint elected = kThen + seconds(4), later = elected + seconds(4);
+  locks.lives(1, seconds(6), elected, 8);
+  EXPECT_TRUE(locks.state_of("a", elected)->extended_by_store);
+  locks.lives(1, seconds(2), later, 8);
+  EXPECT_TRUE(locks.state_of("a", later)->extended_by_store) << "for all locks of the lease";
+  locks.lives(1, seconds(5), later, 8);
+  EXPECT_FALSE(locks.state_of("a", later)->extended_by_store) << "its client renewed it";
+}
+
+EtcdEntry record(const std::string& holder, std::int64_t revision, int lasts = 15) {
+  EtcdEntry entry{.name = "leases/a", .value = {}, .created = 3, .modified = revision};
+  entry.value = R"({"kind":"Lease","spec":{"holderIdentity":")" + holder +
+                R"(","leaseDurationSeconds":)" + std::to_string(lasts) + R"(,"renewTime":"x"}})";
+  return entry;
+}
+
+TEST(EtcdLocks, ARecordIsHeldByWhomItNamesUntilItIsNotRenewed) {
+  EtcdLocks locks({.locks = {"leases/*"}}, 100);
+  const auto write = [&](const EtcdEntry& entry, int second) {
+    return locks.take({{.deleted = false, .entry = entry}}, kThen + seconds(second)).at(0);
+  };
+  const Sighting taken = write(record("a", 3), 0), renewed = write(record("a", 4), 10);
+  for (const Sighting& seen : {taken, renewed}) {
+    EXPECT_EQ(seen.shape, Shape::record);
+    EXPECT_EQ(seen.holders.at(0).owner, "a");
+    EXPECT_EQ(seen.ttl_left, seconds(15));
+    EXPECT_FALSE(seen.no_ttl);
+    EXPECT_FALSE(seen.waiters) << "they leave no trace";
+  }
+  EXPECT_TRUE(locks.expired(kThen + seconds(24)).empty());
+  const auto ended = locks.expired(kThen + seconds(25));
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_TRUE(ended[0].holders.empty());
+  EXPECT_EQ(ended[0].ended, Ending::expired);
+  EXPECT_TRUE(locks.expired(kThen + seconds(26)).empty()) << "told once";
+  EXPECT_EQ(write(record("b", 5), 27).holders.at(0).owner, "b");
+  EXPECT_TRUE(write(record("", 6, 1), 30).holders.empty()) << "given back";
+}
+
+TEST(EtcdLocks, KeysWithOtherValuesAreNoLocks) {
+  EtcdLocks locks({.locks = {"*"}, .exclude = {"*/config"}}, 100);
+  EtcdEntry page = entry("a/page", 1), config = entry("a/config", 2), lock = entry("a/lock", 3);
+  page.value = R"({"a":1})";
+  std::vector<EtcdChange> changes;
+  for (const EtcdEntry& one : {page, config, lock}) changes.push_back({false, one});
+  const auto seen = locks.take(changes, kThen);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].lock, "a/lock");
+  EXPECT_EQ(locks.take_no_locks(), std::vector<std::string>{"a/page"});
+}
+
 TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
-  EtcdLocks locks({"*"}, 2);
+  EtcdLocks locks({.locks = {"*"}}, 2);
   locks.take({put("a", 1), put("b", 2), put("c", 3)}, kThen);
   EXPECT_EQ(locks.keys(), 2U);
   EXPECT_EQ(locks.take_unfollowed(), 1U);
@@ -115,7 +172,7 @@ TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
 // Any changes in any order.
 TEST(EtcdLocks, ManyRandomChangesLeaveNothingBehind) {
   std::mt19937 random(7);  // NOLINT: the same each time
-  EtcdLocks locks({"*"}, 1000);
+  EtcdLocks locks({.locks = {"*"}}, 1000);
   const auto number = [&](int most) {
     return static_cast<int>(random() % static_cast<unsigned>(most));
   };

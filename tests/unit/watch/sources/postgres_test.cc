@@ -13,9 +13,9 @@ using testing::SizeIs;
 constexpr TimePoint kNow{seconds(1000)};
 
 std::string advisory(const std::string& keys, int process, bool granted,
-                     const std::string& ages = "null,null,null") {
+                     const std::string& ages = "null,null,null", const std::string& who = "null") {
   return "[\"advisory\"," + keys + ",null,null,null,null," + std::to_string(process) +
-         ",\"ExclusiveLock\"," + (granted ? "true" : "false") + "," + ages + "]";
+         ",\"ExclusiveLock\"," + (granted ? "true" : "false") + "," + ages + "," + who + "]";
 }
 
 PostgresLook look(const std::string& lines) {
@@ -118,7 +118,7 @@ TEST(PostgresTable, QuotesWhateverIsInAName) {
 }
 
 TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
-  PostgresBook book({"*"}, 100);
+  PostgresBook book({.locks = {"*"}}, 100);
   const auto seen = book.locks(look(advisory("0,1,1", 12, false, "1.0,null,null") + "," +
                                     advisory("0,1,1", 11, false, "2.0,null,null") + "," +
                                     advisory("0,1,1", 10, true, "null,9.0,null")),
@@ -132,8 +132,19 @@ TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
   EXPECT_EQ(seen[0].changes, 0u);
 }
 
+TEST(PostgresBook, TellsWhoAHolderIsAsFarAsItMaySee) {
+  PostgresBook book({.locks = {"*"}, .exclude = {"*:3"}}, 100);
+  const auto seen =
+      book.locks(look(advisory("0,1,1", 10, true, "null,null,null", R"("worker, 10.0.0.7")") + "," +
+                      advisory("0,2,1", 11, true) + "," + advisory("0,3,1", 12, true)),
+                 kNow);
+  ASSERT_THAT(seen, SizeIs(2)) << "one is excluded";
+  EXPECT_EQ(seen[0].holders[0].about, "process 10 (worker, 10.0.0.7)");
+  EXPECT_EQ(seen[1].holders[0].about, "process 11");
+}
+
 TEST(PostgresBook, TellsOnceThatALockIsFree) {
-  PostgresBook book({"*"}, 100);
+  PostgresBook book({.locks = {"*"}}, 100);
   book.locks(look(advisory("0,1,1", 10, true)), kNow);
   const auto seen = book.locks(look(""), kNow + seconds(1));
   ASSERT_THAT(seen, SizeIs(1));
@@ -143,7 +154,7 @@ TEST(PostgresBook, TellsOnceThatALockIsFree) {
 }
 
 TEST(PostgresBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
-  PostgresBook book({"*"}, 100);
+  PostgresBook book({.locks = {"*"}}, 100);
   book.locks(look(""), kNow);
   const auto seen =
       book.locks(look(advisory("0,1,1", 10, true, "null,9.0,9.0")), kNow + seconds(1));
@@ -152,14 +163,15 @@ TEST(PostgresBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
 }
 
 TEST(PostgresBook, FollowsTheChainOfARowsWaiters) {
-  PostgresBook book({"row:*"}, 100);
+  PostgresBook book({.locks = {"row:*"}}, 100);
   const std::string tuple = R"(["tuple",null,null,null,"public.orders",0,7,null,)";
   const std::string transaction = R"(["transactionid",null,null,null,null,null,null,"731",)";
-  const auto seen = book.locks(look(transaction + R"(10,"ExclusiveLock",true,null,null,30.0],)" +
-                                    transaction + R"(11,"ShareLock",false,2.0,null,3.0],)" + tuple +
-                                    R"(11,"ExclusiveLock",true,null,null,3.0],)" + tuple +
-                                    R"(12,"ExclusiveLock",false,1.0,null,2.0])"),
-                               kNow);
+  const auto seen =
+      book.locks(look(transaction + R"(10,"ExclusiveLock",true,null,null,30.0,null],)" +
+                      transaction + R"(11,"ShareLock",false,2.0,null,3.0,null],)" + tuple +
+                      R"(11,"ExclusiveLock",true,null,null,3.0,null],)" + tuple +
+                      R"(12,"ExclusiveLock",false,1.0,null,2.0,null])"),
+                 kNow);
   ASSERT_THAT(seen, SizeIs(1));
   EXPECT_EQ(seen[0].lock, "row:public.orders:0,7");
   EXPECT_EQ(seen[0].shape, Shape::row);
@@ -169,7 +181,7 @@ TEST(PostgresBook, FollowsTheChainOfARowsWaiters) {
 }
 
 TEST(PostgresBook, HasABound) {
-  PostgresBook book({"*"}, 1);
+  PostgresBook book({.locks = {"*"}}, 1);
   EXPECT_THAT(
       book.locks(look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 10, true)), kNow),
       SizeIs(1));
@@ -178,7 +190,7 @@ TEST(PostgresBook, HasABound) {
 }
 
 TEST(PostgresBook, WhatACutLookLeavesOutIsFreeOnlyIfItStaysAway) {
-  PostgresBook book({"*"}, 100);
+  PostgresBook book({.locks = {"*"}}, 100);
   const PostgresLook both = look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 11, true));
   PostgresLook cut = look(advisory("0,1,1", 10, true));
   cut.cut = true;
@@ -201,7 +213,7 @@ PostgresRow row(const char* name, Duration left, Duration held = seconds(0)) {
 }
 
 TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
-  PostgresBook book({"*"}, 100);
+  PostgresBook book({.locks = {"*"}}, 100);
   const PostgresTableLook both{.lines = {row("a", seconds(60)), row("b", seconds(60))}};
   const PostgresTableLook cut{.lines = {row("a", seconds(59))}, .cut = true};
   const PostgresTableLook one{.lines = {row("a", seconds(58))}};
@@ -214,7 +226,7 @@ TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
 }
 
 TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
-  PostgresBook book({"*"}, 100);
+  PostgresBook book({.locks = {"*"}}, 100);
   // Held for a minute from kNow on; the server looks shortly before it answers.
   const auto told = [&](Duration asked, Duration answered, Duration until = seconds(60)) {
     const PostgresTableLook one{.lines = {row("a", until - answered, answered)}};
@@ -232,8 +244,20 @@ TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
   EXPECT_EQ(end(renewed), kNow + seconds(90));
 }
 
+TEST(PostgresBook, ARowThatIsKeptForItsMinimumTimeEndsEarlier) {
+  PostgresBook book({.locks = {"*"}}, 100);
+  const auto left = [&](Duration at, Duration until) {
+    const PostgresTableLook look{.lines = {row("job", until - at, at)}};
+    return book.rows("t", look, kNow + at, kNow + at).front();
+  };
+  EXPECT_EQ(left(seconds(0), seconds(600)).ttl_left, seconds(600));
+  const Sighting shortened = left(seconds(3), seconds(30));
+  EXPECT_EQ(shortened.ttl_left, seconds(27));
+  EXPECT_EQ(shortened.holders.front().owner, "me");
+}
+
 TEST(PostgresBook, TellsReleasedRowsFromExpiredOnes) {
-  PostgresBook book({"*"}, 100);
+  PostgresBook book({.locks = {"*"}}, 100);
   PostgresTableLook held{
       .lines = {row("kept", seconds(1)), row("freed", seconds(9)), row("removed", seconds(9))}};
   EXPECT_THAT(book.rows("t", held, kNow, kNow), SizeIs(3));

@@ -1,9 +1,13 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <map>
+#include <queue>
 #include <random>
 #include <set>
 
 #include "strategies/redis/client/protocol.h"
+#include "watch/ledger.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_lock.h"
 
@@ -105,6 +109,7 @@ Sighting only(const std::vector<Sighting>& seen) {
 
 class TrackedKey : public testing::Test {
  protected:
+  TrackedKey() { book_.all_found(); }
   /// Reports changes, then a look with this state.
   std::vector<Sighting> change(int times, std::optional<Sighting> state, int when) {
     for (int i = 0; i < times; ++i) book_.changed("k", at(when));
@@ -183,27 +188,151 @@ TEST_F(TrackedKey, OfAShortHoldingBothMessagesAreAwaited) {
 
 TEST_F(TrackedKey, ALookAheadOfItsMessageWaitsForThat) {
   change(1, held_by("a"), 0);
-  book_.look_at("k");
+  book_.found("k", at(10));
   EXPECT_THAT(look(free_key(), 10), IsEmpty());
   EXPECT_EQ(only(change(1, free_key(), 11)).changes, 1U);
 }
 
-TEST(NotifiedKey, EachEventIsASighting) {
-  RedisBook book(100, RedisBook::Way::notifications);
+TEST_F(TrackedKey, ALateLookIsNoTimeAndWhatItMergesIsMissed) {
+  const Sighting prompt = only(change(1, held_by("a"), 0));
+  EXPECT_FALSE(prompt.late || prompt.first_look);
+  for (const int when : {100, 115, 130}) book_.changed("k", at(when));
+  const Sighting late = only(look(held_by("b"), 200));
+  EXPECT_TRUE(late.late);
+  EXPECT_EQ(late.at, at(200));
+  EXPECT_EQ(late.changes, 3U);
+  EXPECT_EQ(book_.take_missed(), 1U) << "the other two came at once";
+}
+
+TEST(RedisBook, WhatWasThereBeforeTheWatchBeganUnseen) {
+  RedisBook book(100, RedisBook::Way::tracking);
+  const auto change = [&](std::optional<Sighting> state, int when) {
+    book.changed("k", at(when));
+    book.next(at(when));
+    return book.looked("k", KeyKind::text, std::move(state), at(when), at(when));
+  };
+  EXPECT_THAT(change(free_key(), 0), IsEmpty()) << "it may have been held before";
+  book.expire(at(2000));
+  EXPECT_THAT(book.take_ready(), IsEmpty());
+  EXPECT_FALSE(only(change(held_by("b"), 2000)).first_look) << "it was seen to be free";
+  book.found("old", at(2030));
+  EXPECT_EQ(book.first_looks_left(), 1U);
+  book.all_found();
+  book.changed("old", at(2040));
+  book.next(at(2040));
+  const Sighting old = only(book.looked("old", KeyKind::text, held_by("a"), at(2040), at(2040)));
+  EXPECT_TRUE(old.first_look) << "the change may have been a renewal";
+  EXPECT_EQ(book.first_looks_left(), 0U);
+}
+
+TEST_F(TrackedKey, AHoldingWithinOneMessageIsCounted) {
+  EXPECT_THAT(change(1, free_key(), 0), IsEmpty());
+  book_.expire(at(1500));
+  EXPECT_EQ(only(book_.take_ready()).changes, 2U);
+}
+
+TEST(RedisBook, HeldKeysComeFirstThenTheLatestChanges) {
+  RedisBook book(100, RedisBook::Way::tracking);
+  book.changed("held", at(0));
+  book.next(at(0));
+  book.looked("held", KeyKind::text, held_by("a"), at(0), at(0));
+  for (int i = 0; i < 3; ++i) book.changed(std::to_string(i), at(100 + i));
+  book.changed("held", at(104));
+  EXPECT_EQ(book.waits_since(), at(104));
+  EXPECT_EQ(book.next(at(105))->key, "held");
+  EXPECT_EQ(book.waits_since(), TimePoint::max());
+  EXPECT_EQ(book.next(at(105))->key, "2");
+  const auto put = book.next(at(122));
+  EXPECT_EQ(put->key, "0") << "so late that its order does not matter";
+  book.put_back(*put);
+  EXPECT_EQ(book.next(at(122))->key, "0");
+  EXPECT_EQ(book.next(at(122))->key, "1");
+  EXPECT_FALSE(book.next(at(122)));
+}
+
+class NotifiedKey : public testing::Test {
+ protected:
+  NotifiedKey() { book_.all_found(); }
+  void hear(KeyEvent event, int when) { book_.changed("k", event, at(when)); }
+  std::vector<Sighting> look(std::optional<Sighting> state, int when) {
+    if (!book_.next(at(when))) return {};
+    return book_.looked("k", KeyKind::text, std::move(state), at(when), at(when));
+  }
+
+  RedisBook book_{100, RedisBook::Way::notifications};
+};
+
+TEST_F(NotifiedKey, EachEventIsASightingWithoutALook) {
   for (const auto& [event, when] :
        {std::pair(KeyEvent::written, 0), std::pair(KeyEvent::released, 5),
         std::pair(KeyEvent::written, 6), std::pair(KeyEvent::expired, 8),
         std::pair(KeyEvent::written, 9)}) {
-    book.changed("k", event, at(when));
+    hear(event, when);
   }
-  book.next();
-  const auto seen = book.looked("k", KeyKind::text, held_by("b"), at(10), at(10));
+  const auto seen = book_.take_ready();
   ASSERT_EQ(seen.size(), 5U);
-  EXPECT_EQ(seen[0].holders.front().owner, "") << "nobody knows any more";
+  EXPECT_EQ(seen[0].holders.front().owner, "") << "nobody looked";
   EXPECT_EQ(seen[1].ended, Ending::released);
+  EXPECT_EQ(seen[1].at, at(5));
   EXPECT_EQ(seen[3].ended, Ending::expired);
-  EXPECT_EQ(seen[4].holders.front().owner, "b");
   EXPECT_EQ(seen[4].at, at(9));
+  const Sighting named = only(look(held_by("b"), 10));
+  EXPECT_EQ(named.holders.front().owner, "b");
+  EXPECT_EQ(named.at, at(9));
+  EXPECT_EQ(named.ttl_left, milliseconds(1001));
+  EXPECT_EQ(named.changes, 0U) << "it adds to the grant";
+}
+
+TEST_F(NotifiedKey, AnAnswerFromBeforeOrAfterAnEventIsNotUsed) {
+  hear(KeyEvent::written, 0);
+  book_.take_ready();
+  book_.next(at(1));
+  hear(KeyEvent::released, 2);
+  hear(KeyEvent::written, 3);
+  EXPECT_EQ(book_.take_ready().size(), 2U);
+  EXPECT_THAT(book_.looked("k", KeyKind::text, held_by("a or b"), at(1), at(4)), IsEmpty());
+  EXPECT_EQ(only(look(held_by("b"), 5)).holders.front().owner, "b");
+}
+
+TEST_F(NotifiedKey, AWriteOverAHeldLockIsAChangeOfItsOwn) {
+  hear(KeyEvent::written, 0);
+  EXPECT_EQ(book_.take_ready().size(), 1U);
+  look(held_by("a"), 1);
+  hear(KeyEvent::written, 50);
+  hear(KeyEvent::timed, 50);
+  EXPECT_THAT(book_.take_ready(), IsEmpty()) << "it may be a renewal";
+  const Sighting thief = only(look(held_by("b"), 51));
+  EXPECT_EQ(thief.changes, 1U);
+  EXPECT_EQ(thief.at, at(50));
+}
+
+TEST_F(NotifiedKey, TheEndOfALockFromBeforeTheWatchIsOne) {
+  RedisBook book(100, RedisBook::Way::notifications);
+  book.found("k", at(0));
+  book.changed("k", KeyEvent::released, at(1));
+  const auto seen = book.take_ready();
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_TRUE(seen[0].first_look);
+  EXPECT_EQ(seen[1].ended, Ending::released);
+  EXPECT_EQ(book.first_looks_left(), 0U);
+}
+
+TEST_F(NotifiedKey, ALockThatIsGoneWithoutAnEventHasNoKnownEnd) {
+  hear(KeyEvent::written, 0);
+  look(held_by("a"), 1);
+  book_.found("k", at(100));
+  const Sighting gone = only(look(free_key(), 100));
+  EXPECT_TRUE(gone.late);
+  EXPECT_FALSE(gone.ended);
+}
+
+TEST_F(NotifiedKey, AValueThatIsNoLockIsReportedAfterALookOnly) {
+  hear(KeyEvent::written, 0);
+  look(std::nullopt, 1);
+  book_.take_ready();
+  hear(KeyEvent::written, 10);
+  EXPECT_THAT(book_.take_ready(), IsEmpty());
+  EXPECT_EQ(only(look(held_by("a"), 11)).changes, 1U) << "now it is one";
 }
 
 TEST(RedisBook, HasABound) {
@@ -231,6 +360,143 @@ TEST(RedisBook, NamesAllThatAreHeldInTurn) {
   EXPECT_THAT(book.held_keys(KeyKind::text, 2), IsEmpty());
 }
 
+/// An application that takes locks, and a watch of it with few looks, in steps of 1 ms. Changes of
+/// a key in one step reach a tracking watch as one.
+class Played {
+ public:
+  Played(RedisBook::Way way, int grants_per_second) : way_(way), book_(100'000, way) {
+    ledger_.facts(
+        {.store = "redis",
+         .endpoint = "h",
+         .accuracy = way == RedisBook::Way::tracking ? Accuracy::at_least : Accuracy::exact});
+    book_.all_found();
+    chance_ = std::bernoulli_distribution(grants_per_second / 4000.0);
+  }
+
+  /// Plays 20 s.
+  void play() {
+    for (int job = 0; job < 5; ++job) grant(fmt::format("lock:job:{}", job), 2000, 0);
+    for (now_ = 0; now_ < 20'000; ++now_) {
+      while (!due_.empty() && due_.top().first <= now_) {
+        const std::string key = due_.top().second;
+        due_.pop();
+        release(key);
+        if (key.starts_with("lock:job")) grant(key, 2000, now_);
+      }
+      for (int i = 0; i < 4; ++i) {
+        const std::string key = fmt::format("lock:order:{}", random_() % 1000);
+        const bool wants = chance_(random_);
+        if (wants && !held_.contains(key)) grant(key, 2 + static_cast<int>(hold_(random_)), now_);
+      }
+      for (auto& [key, held] : held_) {
+        if (key.starts_with("lock:job") && now_ > held.since && (now_ - held.since) % 300 == 0) {
+          held.renewed = now_;
+          changed(key, KeyEvent::timed);
+        }
+      }
+      for (const std::string& key : changed_) book_.changed(key, at(now_));
+      changed_.clear();
+      book_.expire(at(now_));
+      watch();
+    }
+  }
+
+  Picture picture() { return ledger_.read(at(now_)); }
+  std::map<std::string, std::uint64_t> grants, releases;  // by family
+  std::vector<int> holds;                                 // of orders, in ms
+
+ private:
+  struct Held {
+    std::string token;
+    int since = 0, renewed = 0;
+  };
+
+  static std::string family_of(const std::string& key) { return key.substr(0, key.rfind(':')); }
+  void grant(const std::string& key, int hold, int when) {
+    held_[key] = {std::to_string(++tokens_), when, when};
+    due_.push({when + hold, key});
+    ++grants[family_of(key)];
+    changed(key, KeyEvent::written);
+  }
+  void release(const std::string& key) {
+    const auto held = held_.find(key);
+    if (key.starts_with("lock:order")) holds.push_back(now_ - held->second.since);
+    held_.erase(held);
+    ++releases[family_of(key)];
+    changed(key, KeyEvent::released);
+  }
+  void changed(const std::string& key, KeyEvent event) {
+    if (way_ == RedisBook::Way::tracking) {
+      changed_.insert(key);
+    } else {
+      book_.changed(key, event, at(now_));
+      report(book_.take_ready());
+    }
+  }
+  /// 100 looks a second.
+  void watch() {
+    report(book_.take_ready());
+    for (looks_ = std::min(looks_ + 0.1, 100.0); looks_ >= 1; --looks_) {
+      const auto turn = book_.next(at(now_));
+      if (!turn) break;
+      const auto held = held_.find(turn->key);
+      auto state = held == held_.end()
+                       ? read_redis_lock(turn->key, KeyKind::text, {number(-2), Reply()})
+                       : read_redis_lock(turn->key, KeyKind::text,
+                                         {number(held->second.renewed + 2500 - now_),
+                                          text(held->second.token)});
+      report(book_.looked(turn->key, KeyKind::text, std::move(state), at(now_), at(now_)));
+    }
+    ledger_.missed("h", book_.take_missed(), "");
+    ledger_.seen_until("h", book_.waits_since());
+  }
+  void report(std::vector<Sighting> sightings) {
+    for (Sighting& one : sightings) ledger_.seen("h", std::move(one));
+  }
+
+  const RedisBook::Way way_;
+  RedisBook book_;
+  Ledger ledger_{{.salt = "1"}};
+  std::mt19937 random_{7};  // NOLINT: the same each time
+  std::exponential_distribution<> hold_{1.0 / 30};
+  std::bernoulli_distribution chance_;
+  int now_ = 0, tokens_ = 0;
+  double looks_ = 100;
+  std::map<std::string, Held> held_;
+  using Due = std::pair<int, std::string>;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::set<std::string> changed_;
+};
+
+TEST(PlayedRedis, FiguresAreTrueAtAnyRate) {
+  for (const auto way : {RedisBook::Way::tracking, RedisBook::Way::notifications}) {
+    for (const int rate : {10, 100, 3000}) {
+      Played played(way, rate);
+      played.play();
+      const bool all_told = way == RedisBook::Way::notifications;
+      for (const FamilyPicture& family : played.picture().families) {
+        SCOPED_TRACE(fmt::format("{} at {}/s, {}", family.family, rate, all_told ? "told" : ""));
+        const std::uint64_t grants = played.grants[family.family];
+        const std::uint64_t releases = played.releases[family.family];
+        EXPECT_LE(family.acquisitions, grants);
+        EXPECT_LE(family.releases + family.undecided, releases);
+        EXPECT_EQ(family.taken_over + family.owner_changed + family.expired_while_held, 0U);
+        EXPECT_EQ(family.renewal_stopped_now, 0U);
+        if (all_told || rate == 10) {
+          EXPECT_EQ(family.acquisitions, grants);
+          EXPECT_EQ(family.releases, releases);
+        }
+        EXPECT_TRUE(!all_told || family.accuracy == "exact");
+        if (family.family != "lock:order" || !family.hold.any()) continue;
+        std::ranges::sort(played.holds);
+        const double median = played.holds[played.holds.size() / 2] / 1000.0;
+        EXPECT_NEAR(family.hold.p50, median, 0.25 * median) << family.hold_share;
+        EXPECT_TRUE(!all_told || family.hold_share == 1);
+      }
+    }
+  }
+}
+
 TEST(RedisBook, AnythingMayHappenInAnyOrder) {
   std::mt19937 random(7);  // NOLINT: the same each time
   for (const auto way :
@@ -238,6 +504,8 @@ TEST(RedisBook, AnythingMayHappenInAnyOrder) {
     RedisBook book(20, way);
     for (int i = 0; i < 20'000; ++i) {
       const std::string key(1, static_cast<char>('a' + random() % 30));
+      if (i == 10'000) book.all_found();
+      if (random() % 10 == 0) book.take_ready();
       switch (random() % 6) {
         case 0:
           book.changed(key, at(i));
@@ -246,7 +514,7 @@ TEST(RedisBook, AnythingMayHappenInAnyOrder) {
           book.changed(key, static_cast<KeyEvent>(random() % 5), at(i));
           break;
         case 2:
-          book.look_at(key);
+          book.found(key, at(i));
           break;
         case 3:
           book.expire(at(i));
@@ -255,7 +523,7 @@ TEST(RedisBook, AnythingMayHappenInAnyOrder) {
           if (random() % 50 == 0) book.all_changed(at(i));
           break;
         default:
-          if (const auto turn = book.next()) {
+          if (const auto turn = book.next(at(i))) {
             auto state =
                 random() % 2 == 0 ? held_by("x", static_cast<int>(random() % 40)) : free_key();
             if (random() % 20 == 0) state.reset();
@@ -264,6 +532,10 @@ TEST(RedisBook, AnythingMayHappenInAnyOrder) {
       }
       ASSERT_LE(book.size(), 20U);
     }
+    while (const auto turn = book.next(at(30'000))) {
+      book.looked(turn->key, KeyKind::text, free_key(), at(30'000), at(30'000));
+    }
+    EXPECT_EQ(book.first_looks_left(), 0U);
   }
 }
 
