@@ -465,10 +465,10 @@ struct Observed : ObservedFigures {
   std::uint64_t no_ttl = 0;                  ///< without_ttl and without_ttl_now together
   std::optional<std::uint64_t> waiting_now;  ///< nothing if the store does not show waiters
   double oldest_hold = 0, oldest_wait = 0;  ///< age of the longest current one, in seconds; 0: none
-  Distribution hold;  ///< empty if `hold_share` is too small
-  std::optional<Distribution> wait;  ///< nothing if the store does not show waiters
-  std::optional<double> margin_min;  ///< seconds of the TTL left at a release or renewal
-  std::uint64_t missed = 0;          ///< changes of this store that were not looked at
+  Distribution hold;                        ///< empty if `hold_share` is too small
+  std::optional<Distribution> wait;         ///< nothing if the store does not show waiters
+  std::optional<double> margin_min;         ///< seconds of the TTL left at a release or renewal
+  std::uint64_t missed = 0;                 ///< changes of this store that were not looked at
 };
 
 /// One of the locks that hurt most, with its latest events.
