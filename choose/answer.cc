@@ -73,6 +73,12 @@ std::vector<std::string> missing_languages(const Descriptor& strategy,
   return missing;
 }
 
+/// Whether the user has to see to its renewal, for work that no TTL outlasts.
+bool is_renewed_by_hand(const Descriptor& strategy, const Requirements& requirements) {
+  const Traits& traits = strategy.traits;
+  return is_long_held(requirements) && !traits.renews && traits.expiry != Expiry::session;
+}
+
 std::string drawback_of(const Candidate& one, const Requirements& requirements) {
   const Descriptor& strategy = *one.strategy;
   std::vector<std::string> drawbacks;
@@ -86,6 +92,9 @@ std::string drawback_of(const Candidate& one, const Requirements& requirements) 
     drawbacks.push_back(fmt::format("no library for {}", fmt::join(missing, ", ")));
   } else if (strategy.libraries.empty()) {
     drawbacks.emplace_back("no known library");
+  }
+  if (is_renewed_by_hand(strategy, requirements)) {
+    drawbacks.emplace_back("it does not renew itself");
   }
   if (one.blocks_successors) {
     drawbacks.emplace_back(requirements.is_for(Use::leader)
@@ -178,6 +187,7 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
     const bool no_known_library =
         strategy.libraries.empty() || !missing_languages(strategy, question.requirements).empty();
     const bool blocks_successors = one.blocks_successors;
+    const bool renewed_by_hand = is_renewed_by_hand(strategy, question.requirements);
     const bool not_measured = !ranked_by.figure.empty() && one.tier == 0;
     const bool much_worse_than_best = figure(one) > kMuchWorse * best.at(one.tier);
     // A strategy that was not measured counts as sending the most commands.
@@ -185,8 +195,9 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
         std::round(one.commands.value_or(std::numeric_limits<double>::infinity()) / kSameCommands);
     const std::size_t plays_that_break_it = one.hazards.size();
     return std::tuple(superseded_by_practice, faults_that_no_play_shows, no_known_library,
-                      blocks_successors, not_measured, one.tier, much_worse_than_best, one.servers,
-                      commands, plays_that_break_it, figure(one), strategy.name);
+                      blocks_successors, renewed_by_hand, not_measured, one.tier,
+                      much_worse_than_best, one.servers, commands, plays_that_break_it, figure(one),
+                      strategy.name);
   };
   std::ranges::sort(qualifying,
                     [&](const Candidate& a, const Candidate& b) { return place(a) < place(b); });
@@ -270,7 +281,7 @@ std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& eviden
       by_connection ? "another client leads as soon as the connection closes" : after_ttl);
   add("the death of its host", by_connection ? "host-crash-keepalive" : "host-crash",
       by_connection ? fmt::format("another client leads after up to {} (keepalives)",
-                                  format_duration(kKeepalives))
+                                  human_seconds(seconds(kKeepalives)))
                     : after_ttl);
   const auto by_election = ttl ? longest_blocked_by_election(strategy, *ttl) : std::nullopt;
   if (by_election) {
@@ -350,7 +361,7 @@ std::optional<Eased> ease(const Requirements& requirements) {
   const double work = kComfortable / *asked.rate - asked.rtt.value_or(0);
   eased.why = fmt::format(
       "No lock keeps {}/s on {} key{}: {} would be taken {:.3g} % of the time ({}/s of {}), and "
-      "above {:.0f} % waits have no bound. {} keys would do ({:.0f} %){}",
+      "above {:.0f} % no lock keeps its waits short. {} keys would do (at most {:.0f} %){}",
       human_number(*requirements.rate), had, had == 1 ? "" : "s",
       had == 1                    ? "it"
       : requirements.key_skew > 0 ? "the busiest"
@@ -375,8 +386,13 @@ std::string ttl_of(const std::vector<Setting>& settings) {
   return ttl == settings.end() || ttl->value.empty() ? "the TTL" : ttl->value;
 }
 
-std::string setup_of(const Library& library, const std::vector<Setting>& settings) {
-  return boost::replace_first_copy(std::string(library.settings), "{ttl}", ttl_of(settings));
+std::string setup_of(const Library& library, const Answer& answer) {
+  const bool has_code = std::ranges::any_of(answer.code, [&](const Code& one) {
+    return one.language == library.language || one.language == "any";
+  });
+  if (has_code) return "";
+  return boost::replace_first_copy(std::string(library.settings), "{ttl}",
+                                   ttl_of(answer.ranked.front().settings));
 }
 
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,

@@ -87,17 +87,17 @@ struct Answer {
   std::string too_busy{};
   double taken = 0;  ///< then: the share of the time for which the busiest lock would be taken
   RankingFigure ranked_by;
-  std::string measured_in;                ///< files and load of the figures; empty: none
-  std::vector<std::string> differences;   ///< of that load from the required one
-  std::string assumption;                 ///< about unknown parts of the load; may be empty
-  std::vector<std::string> left_out;      ///< files with figures that are not comparable
-  std::vector<Candidate> ranked;          ///< the strategies that qualify, the best first
-  std::vector<Candidate> ruled_out;       ///< in the order of the catalogue
-  std::string check;                      ///< the command that tries the best under that load
-  std::vector<Takeover> takeovers;        ///< --for leader: of the best
-  std::string guard;                      ///< in the protected resource, against late writes
-  std::vector<Code> code;                 ///< for the best
-  std::vector<Relaxation> relaxations;    ///< if nothing qualifies
+  std::string measured_in;               ///< files and load of the figures; empty: none
+  std::vector<std::string> differences;  ///< of that load from the required one
+  std::string assumption;                ///< about unknown parts of the load; may be empty
+  std::vector<std::string> left_out;     ///< files with figures that are not comparable
+  std::vector<Candidate> ranked;         ///< the strategies that qualify, the best first
+  std::vector<Candidate> ruled_out;      ///< in the order of the catalogue
+  std::string check;                     ///< the command that tries the best under that load
+  std::vector<Takeover> takeovers;       ///< --for leader: of the best
+  std::string guard;                     ///< in the protected resource, against late writes
+  std::vector<Code> code;                ///< for the best
+  std::vector<Relaxation> relaxations;   ///< if nothing qualifies
 };
 
 /// `before`: the answer whose strategies were measured for this one. Strategies that it ruled out
@@ -107,8 +107,8 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
 
 /// The value of --ttl among the settings, or "the TTL".
 std::string ttl_of(const std::vector<Setting>& settings);
-/// How to set up the library, with that TTL.
-std::string setup_of(const Library& library, const std::vector<Setting>& settings);
+/// How to set up the library for the first choice; empty if the answer has code for it.
+std::string setup_of(const Library& library, const Answer& answer);
 
 /// The code for that use with these settings, of the required languages or all.
 std::vector<Code> code_for(const Descriptor& strategy, const Requirements& requirements,

@@ -104,7 +104,7 @@ std::string to_json(const Answer& answer) {
   if (!answer.ranked.empty()) {
     for (const Library& one : answer.ranked[0].strategy->libraries) {
       libraries.push_back(
-          {{"language", one.language}, {"name", one.name}, {"settings", setup_of(one, settings)}});
+          {{"language", one.language}, {"name", one.name}, {"settings", setup_of(one, answer)}});
     }
   }
   const Json document = {

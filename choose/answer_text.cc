@@ -180,8 +180,9 @@ void add_best(const Answer& answer, Page& page) {
   page.heading("Libraries");
   std::vector<std::string_view> without{"Java", "Go", "Python", "JavaScript"};
   for (const Library& library : strategy.libraries) {
-    page.line(fmt::format("{}: {}: {}", library.language, library.name,
-                          setup_of(library, best.settings)));
+    const std::string setup = setup_of(library, answer);
+    page.line(fmt::format("{}: {}{}{}", library.language, library.name, setup.empty() ? "" : ": ",
+                          setup));
     std::erase(without, library.language);
   }
   if (!without.empty()) {
@@ -267,7 +268,9 @@ std::vector<std::string> rank_lines(const Answer& answer) {
       fmt::format("first of {} that qualify: {}", answer.ranked.size(), price_of(answer, best));
   if (answer.ranked.size() > 1) {
     const Candidate& next = answer.ranked[1];
-    first += fmt::format("; next: {} ({}{})", next.strategy->name, price_of(answer, next),
+    const bool as_good = best.tier != 0 && next.tier == best.tier && next.drawback.empty();
+    first += fmt::format("; {}: {} ({}{})", as_good ? "not told apart from" : "next",
+                         next.strategy->name, price_of(answer, next),
                          next.drawback.empty() ? "" : ", " + next.drawback);
   }
   std::vector<std::string> lines{std::move(first)};
@@ -392,8 +395,7 @@ void add_code(const Answer& answer, Page& page) {
       const bool asked = wanted.empty() || one.language == "any" ||
                          std::ranges::find(wanted, one.language) != wanted.end();
       if (!asked) continue;
-      libraries.push_back(fmt::format("{}: {}: {}", one.language, one.name,
-                                      setup_of(one, answer.ranked.front().settings)));
+      libraries.push_back(fmt::format("{}: {}: {}", one.language, one.name, setup_of(one, answer)));
     }
     page.part("library", libraries);
   }

@@ -99,11 +99,12 @@ class Conditions {
     const auto most = number("max_connections"), used = number("connections");
     const int needed =
         clients + used.value_or(0) + number("superuser_reserved_connections").value_or(kReserved);
-    std::string text = clients == 0 ? "a connection for each client that holds or waits"
-                                    : fmt::format(
-                                          "{} connections, as waiting clients need theirs too: "
-                                          "max_connections of at least {}",
-                                          clients, needed);
+    std::string text = clients == 0
+                           ? "a connection for each client that holds or waits: max_connections"
+                           : fmt::format(
+                                 "{} connections, as waiting clients need theirs too: "
+                                 "max_connections of at least {}",
+                                 clients, needed);
     if (most) {
       add(std::move(text), *most >= needed, fmt::format("it is {}", *most));
     } else {
@@ -182,7 +183,9 @@ std::vector<std::string> not_survived(const Descriptor& strategy, const Question
   std::vector<std::string> found;
   for (const Survival& fault : fault_words()) {
     if (std::ranges::find(asked, fault.word, &Survival::word) != asked.end()) continue;
-    for (const std::string& scenario : fault.scenarios) {
+    // The settings have keepalives.
+    const bool met = strategy.traits.ends_with_connection && !fault.on_condition.empty();
+    for (const std::string& scenario : met ? fault.on_condition : fault.scenarios) {
       const FaultReport report = question.evidence.report(scenario, strategy);
       const bool lost =
           report.harmful ||

@@ -45,9 +45,11 @@ bool varies_much(const Requirements& requirements) {
   return p50 && p99 && *p50 > Duration::zero() && *p99 >= kVariesMuch * *p50;
 }
 
-/// Rounded up to whole seconds if the store counts in seconds or the TTL is long.
+/// Rounded up to whole seconds if the store counts in seconds, as etcd does, or the TTL is long.
 Duration rounded(Duration ttl, const Traits& traits) {
-  if (traits.ttl_in_seconds || ttl > 10s) return std::chrono::ceil<std::chrono::seconds>(ttl);
+  const bool session = traits.expiry == Expiry::session;
+  if (traits.ttl_in_seconds || session || ttl > 3s)
+    return std::chrono::ceil<std::chrono::seconds>(ttl);
   return 100ms * ((ttl + 100ms - 1ns) / 100ms);
 }
 
@@ -106,7 +108,7 @@ Duration longest_fault(const Descriptor& strategy, const Requirements& requireme
 }
 
 std::string outlasts(Duration fault) {
-  return fault > 0ns ? fmt::format("outlasts a fault of {}; ", format_duration(fault)) : "";
+  return fault > 0ns ? fmt::format("outlasts a fault of {}; ", human_seconds(seconds(fault))) : "";
 }
 
 /// The TTL of a lock that a session or renewal keeps alive.
@@ -136,7 +138,7 @@ Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements
       "--ttl", format_duration(ttl),
       fmt::format("{}{}; work of any length; a crash blocks the lock for up to {}", outlasts(fault),
                   session ? "session time-out" : "renewed every third of it",
-                  format_duration(longest_blocked(strategy, ttl))),
+                  human_seconds(seconds(longest_blocked(strategy, ttl)))),
       fmt::format("the largest of {}{}, {} × {} (stalls) = {}, and {} × {} (faults): a holder that "
                   "pauses for two thirds of the TTL may lose it; {}; {}",
                   format_duration(least),
@@ -152,8 +154,10 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
   const std::string shown = outcome_at("overrun-holding", strategy, evidence);
   const auto work = requirements.work_p99 ? requirements.work_p99 : requirements.work_p50;
   if (!work) {
-    return {"--ttl", "10s", "lockbench's default; --work-time-p99 gives a TTL that fits the work",
-            shown};
+    const Duration ttl =
+        std::max<Duration>(10s, kFaults * longest_fault(strategy, requirements, false));
+    return {"--ttl", format_duration(ttl),
+            "not by the work, which is unknown: give --work-time-p99", shown};
   }
   Stall stall = longest_stall(strategy, evidence);
   add_round_trip(stall, requirements);
@@ -164,7 +168,7 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
                                strategy.traits);
   return {"--ttl", format_duration(ttl),
           fmt::format("{}longer work loses the lock; a crash blocks it for up to {}{}",
-                      outlasts(fault), format_duration(longest_blocked(strategy, ttl)),
+                      outlasts(fault), human_seconds(seconds(longest_blocked(strategy, ttl))),
                       requirements.work_p99 ? ""
                                             : "; half of the work is longer than its p50: give "
                                               "--work-time-p99"),
@@ -194,7 +198,7 @@ Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy
         {"at the server", "",
          fmt::format("tcp_keepalives_idle = 5, tcp_keepalives_interval = 1, tcp_keepalives_count = "
                      "3: a dead host blocks the lock for up to {}",
-                     format_duration(kKeepalives)),
+                     human_seconds(seconds(kKeepalives))),
          fmt::format("the lock ends with its connection; {}; {}",
                      outcome_at("crash-holding", strategy, evidence),
                      outcome_at("host-crash-keepalive", strategy, evidence))});
@@ -268,8 +272,9 @@ void add_acquire_timeout(std::vector<Setting>& settings, const Descriptor& strat
       settings.emplace_back(Setting{"--acquire-timeout", format_duration(timeout), "", ""});
   setting.because = fmt::format(
       "{} others ahead ({}){}{}", human_count(others), human_seconds(seconds(turn) * others),
-      blocked > 0ns ? fmt::format(" + a holder that fails ({})", format_duration(blocked)) : "",
-      away > 0ns ? fmt::format(" + servers that are away ({})", format_duration(away)) : "");
+      blocked > 0ns ? fmt::format(" + a holder that fails ({})", human_seconds(seconds(blocked)))
+                    : "",
+      away > 0ns ? fmt::format(" + servers that are away ({})", human_seconds(seconds(away))) : "");
   if (!strategy.traits.fair) setting.because += "; it is not fair, so some wait longer";
   if (timeout == longest) setting.because += "; a day is the longest allowed";
   setting.evidence =

@@ -42,13 +42,13 @@ TEST(Sizes, OfFaultsSetTtlAndAcquireTimeout) {
   EXPECT_THAT(settings(asked, "--ttl"), ElementsAre("1s", "3s", ""));
   EXPECT_THAT(settings(asked, "--acquire-timeout"), ElementsAre("2s", "4s", "1s"));
   asked.pause = 2s;
-  EXPECT_THAT(settings(asked, "--ttl"), ElementsAre("4100ms", "4s", ""));
-  EXPECT_THAT(settings(asked, "--acquire-timeout"), ElementsAre("5s", "5s", "3s"))
+  EXPECT_THAT(settings(asked, "--ttl"), ElementsAre("5s", "4s", ""));
+  EXPECT_THAT(settings(asked, "--acquire-timeout"), ElementsAre("6s", "5s", "3s"))
       << "after a crash, or while the holder pauses";
   asked.failover = 5s;
   asked.outage = 30s;
-  EXPECT_THAT(settings(asked, "--acquire-timeout"), ElementsAre("35s", "35s", "33s"));
-  EXPECT_THAT(settings(asked, "--ttl"), ElementsAre("4100ms", "4s", ""))
+  EXPECT_THAT(settings(asked, "--acquire-timeout"), ElementsAre("36s", "35s", "33s"));
+  EXPECT_THAT(settings(asked, "--ttl"), ElementsAre("5s", "4s", ""))
       << "such work needs no renewal meanwhile";
   asked.work_p99 = 1min;
   EXPECT_EQ(settings(asked, "--ttl").at(1), "60s") << "this work does";
@@ -85,6 +85,16 @@ TEST(Survival, OfAHostThatDiesTakesKeepalives) {
   EXPECT_THAT(candidate(answer, "postgres-advisory").conditions,
               Contains(Field(&Reason::text, HasSubstr("TCP keepalives"))));
   EXPECT_TRUE(candidate(answer, "postgres-advisory").qualifies());
+  EXPECT_THAT(ask({.stores = {"postgres"}}).ranked.front().not_survived,
+              Not(Contains(HasSubstr("host-crash"))))
+      << "the settings have them";
+}
+
+TEST(Use, OfLongWorkPrefersWhatRenewsItself) {
+  for (const Use use : {Use::once, Use::leader}) {
+    const Descriptor& best = *ask({.stores = {"redis"}, .use = use}).ranked.front().strategy;
+    EXPECT_TRUE(best.traits.renews.has_value()) << best.name;
+  }
 }
 
 TEST(Survival, OfAPoolerIsNotToGrantNothing) {
@@ -160,8 +170,10 @@ TEST(Conditions, OfALeaderOnOneServerIsItsFailover) {
 
 TEST(Language, PutsFirstWhatItsLibrariesImplement) {
   const Requirements busy{.stores = {"redis"}, .work_p50 = 2ms, .clients = 32, .rate = 150};
-  EXPECT_EQ(ask(busy).ranked.front().strategy->name, "redis-queue");
-  EXPECT_THAT(to_text(ask(busy), {}), HasSubstr("lockbench's own design, in no library"));
+  Requirements fair = busy;
+  fair.fair = true;
+  EXPECT_EQ(ask(fair).ranked.front().strategy->name, "redis-queue");
+  EXPECT_THAT(to_text(ask(fair), {}), HasSubstr("lockbench's own design, in no library"));
   Requirements in_go = busy;
   in_go.languages = {"Go", "Python"};
   const Answer answer = ask(in_go);

@@ -158,7 +158,7 @@ TEST(Demand, ThatNoLockKeepsIsSaidFirstWithTheKeysThatWould) {
   world.file() = under(32, {measured("x", 1e-3)});
   const std::vector<std::pair<Requirements, const char*>> cases = {
       {{.work_p50 = 100ms, .rate = 25}, "it would be taken 250 % of the time (25/s of 100 ms)"},
-      {{.work_p50 = 100ms, .rate = 25}, "36 keys would do (70 %), or work of 28 ms"},
+      {{.work_p50 = 100ms, .rate = 25}, "4 keys would do (at most 70 %), or work of 28 ms"},
       {{.work_p50 = 100ms, .rate = 9}, "it would be taken 90 %"},
       {{.work_p50 = 100ms, .rate = 8}, ""},
       {{.work_p50 = 100ms, .rate = 25, .keys = 5}, ""},

@@ -45,8 +45,8 @@ TEST(Settings, FollowFromTheLockAndTheWork) {
       {"--ttl", {}, {.work_p50 = 1s}, "3s"},
       {"--ttl", {.ttl_in_seconds = true}, {.work_p99 = 800ms}, "3s"},
       {"--ttl", {}, {.work_p99 = 1us}, "1s"},
-      {"--ttl", {}, {.clients = 2}, "10s", "default"},
-      {"--ttl", {}, {.work_p99 = 15ms, .rtt = 300ms}, "3100ms"},
+      {"--ttl", {}, {.clients = 2}, "10s", "unknown"},
+      {"--ttl", {}, {.work_p99 = 15ms, .rtt = 300ms}, "4s"},
       {"--ttl", renewed_traits, long_work, "3s", "any length"},
       {"--ttl", renewed_traits, {.rtt = 1s}, "10s"},
       {"--ttl", session, long_work, "3s"},
@@ -77,10 +77,10 @@ TEST(Settings, FollowFromTheLockAndTheWork) {
 TEST(Ttl, ACrashBlocksTheLockForAsLongAsItsStoreKeepsIt) {
   const Traits counts_seconds{.ttl_in_seconds = true, .kept_longer = 2s};
   EXPECT_THAT(setting(answer_for(counts_seconds, {.work_p99 = 1s}), "--ttl").because,
-              HasSubstr("a crash blocks it for up to 5s"));
+              HasSubstr("a crash blocks it for up to 5 s"));
   const Answer delayed =
       answer_for({.expiry = Expiry::session, .lock_delay = true}, {.use = Use::leader});
-  EXPECT_THAT(setting(delayed, "--ttl").because, HasSubstr("blocks the lock for up to 4s"));
+  EXPECT_THAT(setting(delayed, "--ttl").because, HasSubstr("blocks the lock for up to 4 s"));
   ASSERT_FALSE(delayed.takeovers.empty());
   EXPECT_THAT(delayed.takeovers.front().text, HasSubstr("after 2 s to 4 s"));
 }
