@@ -146,19 +146,9 @@ int tell(const choose::Answer& answer, const ChooseOptions& options, Ending endi
   const bool told = silent || print_text(output.format == Format::json
                                              ? choose::to_json(answer)
                                              : choose::to_text(answer, look, options.why));
-  const bool measured_all = !ending.errors && !ending.nothing_granted && !ending.rank_lost;
   ending.errors |= !told;
   ending.threshold_missed = answer.ranked.empty() || !answer.too_busy.empty();
-  const int code = exit_code_of(ending);
-  if (told && code == exit_code::kErrors && !measured_all) {
-    Console(stderr, false, false)
-        .warn(fmt::format(
-            "exit code {}: in some of the runs {}: the table above and the result "
-            "file name them",
-            code,
-            ending.nothing_granted ? "no lock was granted" : "requests failed or had no answer"));
-  }
-  return code;
+  return exit_code_of(ending);
 }
 
 /// The settings of the user's servers, for the conditions of the answer.
@@ -216,7 +206,7 @@ void fit(loadgen::Workload& workload, Duration time, int strategies) {
 }
 
 /// Runs the strategies that qualify, each with its settings, and answers from the result.
-int choose_by_measuring(const ChooseOptions& options, const choose::Requirements& requirements,
+int choose_by_measuring(const ChooseOptions& options, choose::Requirements requirements,
                         const choose::Answer& before, std::vector<choose::Source> files) {
   if (before.ranked_by.figure.empty()) {
     throw UsageError(
@@ -235,6 +225,7 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Requirements
   Console& console = session.console();
   console.note(fmt::format("measuring {} strategies", names.size()));
   if (!measurement->deploy(session)) return session.interrupted_early();
+  ask_servers(options.servers, requirements);
 
   const loadgen::RunPlan plan = measurement->plans().front();
   std::vector<loadgen::RunPlan> plans;
@@ -257,15 +248,23 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Requirements
   // Ruling out a strategy that broke exclusion is an answer, not a failure.
   Ending ending = ending_of(measurement->result());
   ending.exclusion_broken = false;
+  const std::string problem = ending.nothing_granted ? "a run granted no lock"
+                              : ending.errors        ? "requests failed or had no answer"
+                                                     : "the measurement failed";
   ending.errors |= code == exit_code::kErrors;
-  return tell(choose::choose(requirements, all_strategies(), measured, &before), options, ending,
-              measurement->out() == kStdout);
+  const int told = tell(choose::choose(requirements, all_strategies(), measured, &before), options,
+                        ending, measurement->out() == kStdout);
+  if (told == exit_code::kErrors) {
+    console.warn(
+        fmt::format("exit code {}: {} (lockbench show {})", told, problem, measurement->out()));
+  }
+  return told;
 }
 
 int choose_strategy(const ChooseOptions& options) {
   choose::Requirements requirements = options.requirements;
   check_fit(requirements);
-  ask_servers(options.servers, requirements);
+  if (!options.measure) ask_servers(options.servers, requirements);
   std::vector<choose::Source> files = load_files(options.files);
   const choose::Evidence evidence(files, choose::reference());
   const choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);

@@ -51,7 +51,7 @@ TEST(Sizes, OfFaultsSetTtlAndAcquireTimeout) {
   EXPECT_THAT(settings(asked, "--ttl"), ElementsAre("5s", "4s", ""))
       << "such work needs no renewal meanwhile";
   asked.work_p99 = 1min;
-  EXPECT_EQ(settings(asked, "--ttl").at(1), "60s") << "this work does";
+  EXPECT_EQ(settings(asked, "--ttl").at(1), "1m") << "this work does";
 }
 
 TEST(Sizes, APauseThatTheTtlOutlastsIsSurvivedAndALongerOneIsSaid) {
