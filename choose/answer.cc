@@ -20,6 +20,7 @@
 namespace lockbench::choose {
 namespace {
 
+using results::human_number;
 using results::human_seconds;
 
 /// A smaller difference in commands does not distinguish two protocols.
@@ -27,6 +28,11 @@ constexpr double kSameCommands = 0.25;
 /// A strategy this many times as bad as the best of its tier comes last in it: too few runs to show
 /// a difference do not mean that there is none.
 constexpr double kMuchWorse = 2;
+/// No lock keeps its waits short if it is taken for more of the time; the highest share that was
+/// measured at a rate; the most keys of --keys.
+constexpr double kTooBusy = 0.85, kComfortable = 0.7, kMostKeys = 1e7;
+/// Beside longer work, the time of the lock itself does not matter.
+constexpr Duration kLongWork = std::chrono::minutes(1);
 
 /// The value turned so that lower is better.
 double badness(double value, const RankingFigure& ranked_by) {
@@ -45,23 +51,50 @@ std::vector<std::string_view> hazards_of(const Descriptor& strategy, const Quest
   return found;
 }
 
-/// Five nodes of a quorum, a primary and two replicas, or one server.
-int servers_of(const Traits& traits) {
-  if (traits.nodes > 1) return 5;
-  return traits.needs_replicas ? 3 : 1;
+/// Five nodes of a quorum; a primary and two replicas, or three members, if one may fail; or one
+/// server.
+int servers_of(const Descriptor& strategy, const Requirements& requirements) {
+  if (strategy.traits.nodes > 1) return 5;
+  const auto faults = faults_to_survive(requirements);
+  const bool one_may_fail = std::ranges::any_of(faults, &Survival::takes_a_server);
+  const bool members = store_traits(strategy.backend).members_agree && one_may_fail;
+  return strategy.traits.needs_replicas || members ? 3 : 1;
+}
+
+/// The required languages for which no library implements it.
+std::vector<std::string> missing_languages(const Descriptor& strategy,
+                                           const Requirements& requirements) {
+  std::vector<std::string> missing;
+  for (const std::string& language : requirements.languages) {
+    if (!implements(strategy, requirements.use.value_or(Use::mutex), language)) {
+      missing.push_back(language);
+    }
+  }
+  return missing;
+}
+
+/// Whether the user has to see to its renewal, for work that no TTL outlasts.
+bool is_renewed_by_hand(const Descriptor& strategy, const Requirements& requirements) {
+  const Traits& traits = strategy.traits;
+  return is_long_held(requirements) && !traits.renews && traits.expiry != Expiry::session;
 }
 
 std::string drawback_of(const Candidate& one, const Requirements& requirements) {
   const Descriptor& strategy = *one.strategy;
   std::vector<std::string> drawbacks;
-  if (one.not_applicable_faults > 0) {
-    drawbacks.emplace_back("no play of a fault to survive applies");
+  if (!one.not_concerned.empty()) {
+    drawbacks.emplace_back("a fault to survive was never played on it");
   }
   if (!strategy.superseded_by.empty()) {
     drawbacks.push_back(
         fmt::format("superseded by {}: {}", strategy.superseded_by, strategy.superseded_because));
+  } else if (const auto missing = missing_languages(strategy, requirements); !missing.empty()) {
+    drawbacks.push_back(fmt::format("no library for {}", fmt::join(missing, ", ")));
   } else if (strategy.libraries.empty()) {
     drawbacks.emplace_back("no known library");
+  }
+  if (is_renewed_by_hand(strategy, requirements)) {
+    drawbacks.emplace_back("it does not renew itself");
   }
   if (one.blocks_successors) {
     drawbacks.emplace_back(requirements.is_for(Use::leader)
@@ -84,7 +117,7 @@ std::vector<double> measure(Candidate& one, const RankingFigure& ranked_by,
   const Descriptor& strategy = *one.strategy;
   const Requirements& requirements = question.requirements;
   const auto measured = question.basis.runs_of(strategy.name);
-  one.servers = servers_of(strategy.traits);
+  one.servers = servers_of(strategy, requirements);
   if (const auto commands = results::median_figure(measured.runs, "commands_per_section")) {
     one.commands = commands->value;
   }
@@ -99,7 +132,10 @@ std::vector<double> measure(Candidate& one, const RankingFigure& ranked_by,
     one.at_least = figure->at_least;
   }
   one.only_invalid_runs = one.value && !measured.valid;
+  one.runs = measured.runs.size();
+  one.left_out = measured.left_out;
   std::vector<double> values;
+  if (one.only_invalid_runs) return values;
   for (const results::Run* run : measured.runs) {
     const auto value = results::figure(*run, ranked_by.figure);
     if (value) values.push_back(badness(*value, ranked_by));
@@ -119,8 +155,8 @@ RankingFigure ranking_figure_of(const Requirements& requirements) {
   }
   if (!requirements.is_for(Use::mutex)) return {.figure = "", .why = "latency does not decide"};
   const Load asked = asked_load(requirements);
-  if (asked.utilisation() >= 1) {  // the demand exceeds what the lock can serve
-    return by("fairness.longest_wait_seconds", "the longest wait of any client");
+  if (asked.work.value_or(0) > seconds(kLongWork)) {
+    return {.figure = "", .why = "clients wait for each other's work, whatever the lock"};
   }
   if (asked.contended()) return by("acquire.p99", "the wait of an arriving request");
   return by("acquire.p50", "the cost of an uncontended lock");
@@ -132,12 +168,6 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
   std::vector<std::vector<double>> values;
   values.reserve(qualifying.size());
   for (Candidate& one : qualifying) values.push_back(measure(one, ranked_by, question));
-  // Without any valid run, all invalid ones are compared: the machine disturbed them alike.
-  const bool any_sure = std::ranges::any_of(
-      qualifying, [](const Candidate& one) { return one.value && !one.only_invalid_runs; });
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (any_sure && qualifying[i].only_invalid_runs) values[i].clear();
-  }
   const std::vector<int> tiers = results::tiers(values, results::known_scatter(ranked_by.figure));
   const auto figure = [&](const Candidate& one) {
     return badness(one.value.value_or(0), ranked_by);
@@ -153,9 +183,11 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
   const auto place = [&](const Candidate& one) {
     const Descriptor& strategy = *one.strategy;
     const bool superseded_by_practice = !strategy.superseded_by.empty();
-    const int faults_that_no_play_shows = one.not_applicable_faults;
-    const bool no_known_library = strategy.libraries.empty();
+    const std::size_t faults_that_no_play_shows = one.not_concerned.size();
+    const bool no_known_library =
+        strategy.libraries.empty() || !missing_languages(strategy, question.requirements).empty();
     const bool blocks_successors = one.blocks_successors;
+    const bool renewed_by_hand = is_renewed_by_hand(strategy, question.requirements);
     const bool not_measured = !ranked_by.figure.empty() && one.tier == 0;
     const bool much_worse_than_best = figure(one) > kMuchWorse * best.at(one.tier);
     // A strategy that was not measured counts as sending the most commands.
@@ -163,8 +195,9 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
         std::round(one.commands.value_or(std::numeric_limits<double>::infinity()) / kSameCommands);
     const std::size_t plays_that_break_it = one.hazards.size();
     return std::tuple(superseded_by_practice, faults_that_no_play_shows, no_known_library,
-                      blocks_successors, not_measured, one.tier, much_worse_than_best, one.servers,
-                      commands, plays_that_break_it, figure(one), strategy.name);
+                      blocks_successors, renewed_by_hand, not_measured, one.tier,
+                      much_worse_than_best, one.servers, commands, plays_that_break_it, figure(one),
+                      strategy.name);
   };
   std::ranges::sort(qualifying,
                     [&](const Candidate& a, const Candidate& b) { return place(a) < place(b); });
@@ -172,17 +205,26 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
 }
 
 /// How to make up for a dropped requirement; may be empty.
-std::string workaround_for(const std::string& requirement) {
-  if (requirement.starts_with("--slo")) return "fewer clients at a lock (--keys), or shorter work";
+std::string workaround_for(const std::string& requirement, const Requirements& requirements) {
+  if (requirement.starts_with("--slo")) {
+    const double rtt = seconds(requirements.rtt.value_or(Duration{}));
+    const bool near_rtt =
+        std::ranges::any_of(requirements.slos, [&](const results::Threshold& slo) {
+          return option_of(slo) == requirement && slo.wants_less() && slo.bound < 2 * rtt &&
+                 slo.figure.starts_with("acquire.");
+        });
+    return near_rtt ? "a nearer server: each acquisition takes a round trip"
+                    : "fewer clients at a lock (--keys), or shorter work";
+  }
   if (requirement.starts_with("--rate")) {
     return "more locks for the same work (--keys), more clients if all are busy, shorter work, or "
            "a nearer server";
   }
   if (requirement == "--fair") return "a short --wait interval, so that nobody starves for long";
-  const auto space = requirement.find(' ');
-  if (space == std::string::npos) return "";
-  const auto survival = find_survival(requirement.substr(space + 1));
-  return survival ? survival->workaround : "";
+  for (const Survival& fault : faults_to_survive(requirements)) {
+    if (option_of(fault) == requirement) return fault.workaround;
+  }
+  return "";
 }
 
 std::vector<Relaxation> relaxations_of(const Answer& answer, const Question& question) {
@@ -202,7 +244,7 @@ std::vector<Relaxation> relaxations_of(const Answer& answer, const Question& que
     Relaxation& one = relaxations.emplace_back();
     for (const std::string& requirement : obstacles) {
       one.requirements.push_back(requirement);
-      std::string workaround = workaround_for(requirement);
+      std::string workaround = workaround_for(requirement, question.requirements);
       if (!workaround.empty()) one.instead.push_back(std::move(workaround));
     }
     for (const Candidate& ranked : rank(freed, answer.ranked_by, question)) {
@@ -226,8 +268,9 @@ std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& eviden
     takeovers.push_back({after, text, seen});
   };
   const std::string after_ttl =
-      "another client leads after up to " +
-      (ttl ? format_duration(longest_blocked(strategy.traits, *ttl)) : "the TTL");
+      ttl ? fmt::format("another client leads after {} to {}", human_seconds(seconds(*ttl) * 2 / 3),
+                        human_seconds(seconds(longest_blocked(strategy, *ttl))))
+          : "another client leads after the TTL";
   const std::string twice =
       after_ttl + "; the old leader may act until it notices: fence its writes";
   const std::string known =
@@ -237,7 +280,15 @@ std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& eviden
   add("a crash", "crash-holding",
       by_connection ? "another client leads as soon as the connection closes" : after_ttl);
   add("the death of its host", by_connection ? "host-crash-keepalive" : "host-crash",
-      by_connection ? "another client leads when the keepalives fail" : after_ttl);
+      by_connection ? fmt::format("another client leads after up to {} (keepalives)",
+                                  human_seconds(seconds(kKeepalives)))
+                    : after_ttl);
+  const auto by_election = ttl ? longest_blocked_by_election(strategy, *ttl) : std::nullopt;
+  if (by_election) {
+    add("a crash while the servers elect their own leader", "crash-holding",
+        fmt::format("another client leads after up to {}: the new leader renews all sessions",
+                    human_seconds(seconds(*by_election))));
+  }
   add("a freeze", "pause-holding", waits ? "nobody leads until the frozen leader returns" : twice);
   add("a partition", "partition-holder",
       waits   ? "nobody else leads until the server ends the connection"
@@ -263,23 +314,6 @@ std::string guard_of(const Descriptor& strategy) {
          by_version + ")";
 }
 
-/// Consequences of the requirements that no lock can change.
-std::vector<std::string> observations_of(const Requirements& requirements, const Load& asked) {
-  if (!asked.work || !requirements.clients || !requirements.is_for(Use::mutex)) return {};
-  const auto sharing = static_cast<int>(asked.clients.value_or(1));
-  if (sharing < 2 || asked.shared) return {};
-  const int others = sharing - 1;
-  const double rtt = asked.rtt.value_or(0);
-  const std::string turn =
-      rtt > 0 ? fmt::format("({} + {})", human_seconds(*asked.work), human_seconds(rtt))
-              : human_seconds(*asked.work);
-  return {
-      fmt::format("if all {} clients of a lock want it at the same time, the last waits about {} "
-                  "({} × {}) with "
-                  "any strategy",
-                  sharing, human_seconds(others * (*asked.work + rtt)), others, turn)};
-}
-
 std::string assumption_of(const Requirements& requirements, const Load& asked) {
   std::vector<std::string> assumed;
   if (const auto rate = wanted_rate(requirements); rate && !requirements.rate) {
@@ -300,6 +334,46 @@ std::string assumption_of(const Requirements& requirements, const Load& asked) {
   return fmt::format("{}", fmt::join(assumed, "; "));
 }
 
+/// A load that locks can keep, instead of one that none can.
+struct Eased {
+  Requirements requirements;
+  std::string why;
+  double taken = 0;  ///< by the load that was required
+};
+
+/// Nothing if a lock can keep the required rate, or if more locks would not help.
+std::optional<Eased> ease(const Requirements& requirements) {
+  const Load asked = asked_load(requirements);
+  if (!requirements.rate || !requirements.work_p50 || !asked.contended() || asked.shared) return {};
+  const double turn = *asked.work + asked.rtt.value_or(0);
+  const double taken = *asked.rate * turn;
+  if (taken < kTooBusy) return {};
+  Eased eased{.requirements = requirements, .why = {}, .taken = taken};
+  auto& keys = eased.requirements.keys;
+  const double enough = kComfortable / (*requirements.rate * turn);  // of the busiest lock's share
+  keys = static_cast<int>(std::ceil(std::min(1 / enough, kMostKeys)));
+  // With a skew, the busiest lock keeps more than its part.
+  while (*keys < kMostKeys && busiest_share(eased.requirements) > enough * 1.001) {
+    *keys = static_cast<int>(std::min(2.0 * *keys, kMostKeys));
+  }
+  if (busiest_share(eased.requirements) > enough * 1.001) return {};
+  const int had = requirements.keys.value_or(1);
+  const double work = kComfortable / *asked.rate - asked.rtt.value_or(0);
+  eased.why = fmt::format(
+      "No lock keeps {}/s on {} key{}: {} would be taken {:.3g} % of the time ({}/s of {}), and "
+      "above {:.0f} % no lock keeps its waits short. {} keys would do (at most {:.0f} %){}",
+      human_number(*requirements.rate), had, had == 1 ? "" : "s",
+      had == 1                    ? "it"
+      : requirements.key_skew > 0 ? "the busiest"
+                                  : "each",
+      100 * taken, human_number(*asked.rate), human_seconds(turn), 100 * kTooBusy, *keys,
+      100 * kComfortable,
+      work > 0 ? fmt::format(", or work of {} instead of {}", human_seconds(work),
+                             human_seconds(*asked.work))
+               : ", or a nearer server");
+  return eased;
+}
+
 const Candidate* find(const std::vector<Candidate>& list, const Descriptor* strategy) {
   const auto found = std::ranges::find(list, strategy, &Candidate::strategy);
   return found == list.end() ? nullptr : &*found;
@@ -312,19 +386,28 @@ std::string ttl_of(const std::vector<Setting>& settings) {
   return ttl == settings.end() || ttl->value.empty() ? "the TTL" : ttl->value;
 }
 
-std::string setup_of(const Library& library, const std::vector<Setting>& settings) {
-  return boost::replace_first_copy(std::string(library.settings), "{ttl}", ttl_of(settings));
+std::string setup_of(const Library& library, const Answer& answer) {
+  const bool has_code = std::ranges::any_of(answer.code, [&](const Code& one) {
+    return one.language == library.language || one.language == "any";
+  });
+  if (has_code) return "";
+  return boost::replace_first_copy(std::string(library.settings), "{ttl}",
+                                   ttl_of(answer.ranked.front().settings));
 }
 
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
               const Evidence& evidence, const Answer* before) {
-  const Question question(requirements, evidence);
+  // What was measured under that very load needs no arithmetic.
+  const std::optional<Eased> eased = before ? std::nullopt : ease(requirements);
+  const Requirements& answered = eased ? eased->requirements : requirements;
+  const Question question(answered, evidence);
   Answer answer{.requirements = requirements,
-                .ranked_by = ranking_figure_of(requirements),
+                .too_busy = eased ? eased->why : "",
+                .taken = eased ? eased->taken : 0,
+                .ranked_by = ranking_figure_of(answered),
                 .measured_in = question.basis.name,
-                .assumption = assumption_of(requirements, question.asked),
-                .left_out = question.basis.left_out,
-                .observations = observations_of(requirements, question.asked)};
+                .assumption = assumption_of(answered, question.asked),
+                .left_out = question.basis.left_out};
   for (const Difference& one : question.others) answer.differences.push_back(one.text);
   std::vector<Candidate> qualifying;
   for (const Descriptor* strategy : catalogue) {
@@ -337,15 +420,33 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
     const Candidate* const measured = before ? find(before->ranked, one.strategy) : nullptr;
     one.settings = measured ? measured->settings : settings_for(*one.strategy, question);
   }
+  for (auto* list : {&answer.ranked, &answer.ruled_out}) {
+    for (Candidate& one : *list) {
+      const bool in_use = one.strategy->name == requirements.today;
+      if (!in_use && &one != answer.ranked.data()) continue;
+      one.not_survived = not_survived(*one.strategy, question);
+      if (!one.qualifies()) measure(one, answer.ranked_by, question);
+    }
+  }
   if (answer.ranked.empty()) {
     answer.relaxations = relaxations_of(answer, question);
     return answer;
   }
   const Candidate& best = answer.ranked.front();
   answer.guard = guard_of(*best.strategy);
-  answer.check = check_command(best, requirements);
+  answer.code = code_for(*best.strategy, answered, best.settings);
+  answer.check = check_command(best, answered);
   if (requirements.is_for(Use::leader)) answer.takeovers = takeovers_of(best, evidence);
   return answer;
+}
+
+const Candidate* find_candidate(const Answer& answer, std::string_view strategy) {
+  for (const auto* list : {&answer.ranked, &answer.ruled_out}) {
+    for (const Candidate& one : *list) {
+      if (one.strategy->name == strategy) return &one;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace lockbench::choose

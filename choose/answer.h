@@ -16,6 +16,8 @@ struct Reason {
   std::string text;
   std::string evidence;
   std::string detail{};  ///< what was observed; may be empty
+  /// Whether the user's server meets this condition; nothing: it was not asked.
+  std::optional<bool> kept{};
 };
 
 /// One option of `lockbench run` and of the lock in production.
@@ -31,12 +33,15 @@ struct Candidate {
   std::vector<Reason> against{};     ///< reasons to rule it out; empty: it qualifies
   std::vector<Reason> in_favour{};   ///< how it meets the requirements
   std::vector<Reason> conditions{};  ///< conditions on which it qualifies, and open questions
-  int not_applicable_faults = 0;     ///< faults to survive that have no play for it
+  std::vector<Reason> needs{};       ///< what must be true of its servers
+  /// Words of the faults to survive that have no play for it, of those that the user named.
+  std::vector<std::string> not_concerned{};
 
   // If it qualifies:
-  std::optional<double> value{};   ///< median of the valid repetitions; nothing: not measured
-  bool at_least = false;           ///< clients still waited when the runs ended
-  bool only_invalid_runs = false;  ///< not ranked with strategies that have valid runs
+  std::optional<double> value{};       ///< median of the valid repetitions; nothing: not measured
+  bool at_least = false;               ///< clients still waited when the runs ended
+  bool only_invalid_runs = false;      ///< so it is not ranked
+  std::size_t runs = 0, left_out = 0;  ///< those that count, and invalid ones
   /// Strategies of one tier cannot be told apart by the figure; 1 is the best, 0: not measured.
   int tier = 0;
   int servers = 1;                          ///< how many it needs
@@ -45,6 +50,8 @@ struct Candidate {
   bool blocks_successors = false;           ///< of a frozen leader, or of a long job that crashed
   std::string drawback{};                   ///< why it comes after those without a drawback
   std::vector<Setting> settings{};
+  /// "failover (two holders)": faults that were not asked for; of the first choice and of today's.
+  std::vector<std::string> not_survived{};
 
   bool qualifies() const { return against.empty(); }
 };
@@ -67,21 +74,30 @@ struct Takeover {
   std::string after, text, evidence;
 };
 
+/// How to use the lock in a language.
+struct Code {
+  std::string language, text;  ///< "any": SQL for any driver
+};
+
 /// The answer, a function of descriptors and results: it knows no strategy by name.
 struct Answer {
   Requirements requirements;
+  /// Why no lock keeps the required rate, and what would; the answer is then for that many keys.
+  /// Empty: a lock can keep it.
+  std::string too_busy{};
+  double taken = 0;  ///< then: the share of the time for which the busiest lock would be taken
   RankingFigure ranked_by;
-  std::string measured_in;                ///< files and load of the figures; empty: none
-  std::vector<std::string> differences;   ///< of that load from the required one
-  std::string assumption;                 ///< about unknown parts of the load; may be empty
-  std::vector<std::string> left_out;      ///< files with figures that are not comparable
-  std::vector<Candidate> ranked;          ///< the strategies that qualify, the best first
-  std::vector<Candidate> ruled_out;       ///< in the order of the catalogue
-  std::string check;                      ///< the command that tries the best under that load
-  std::vector<Takeover> takeovers;        ///< --for leader: of the best
-  std::string guard;                      ///< in the protected resource, against late writes
-  std::vector<Relaxation> relaxations;    ///< if nothing qualifies
-  std::vector<std::string> observations;  ///< what holds for any lock, a line each
+  std::string measured_in;               ///< files and load of the figures; empty: none
+  std::vector<std::string> differences;  ///< of that load from the required one
+  std::string assumption;                ///< about unknown parts of the load; may be empty
+  std::vector<std::string> left_out;     ///< files with figures that are not comparable
+  std::vector<Candidate> ranked;         ///< the strategies that qualify, the best first
+  std::vector<Candidate> ruled_out;      ///< in the order of the catalogue
+  std::string check;                     ///< the command that tries the best under that load
+  std::vector<Takeover> takeovers;       ///< --for leader: of the best
+  std::string guard;                     ///< in the protected resource, against late writes
+  std::vector<Code> code;                ///< for the best
+  std::vector<Relaxation> relaxations;   ///< if nothing qualifies
 };
 
 /// `before`: the answer whose strategies were measured for this one. Strategies that it ruled out
@@ -91,16 +107,27 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
 
 /// The value of --ttl among the settings, or "the TTL".
 std::string ttl_of(const std::vector<Setting>& settings);
-/// How to set up the library, with that TTL.
-std::string setup_of(const Library& library, const std::vector<Setting>& settings);
+/// How to set up the library for the first choice; empty if the answer has code for it.
+std::string setup_of(const Library& library, const Answer& answer);
+
+/// The code for that use with these settings, of the required languages or all.
+std::vector<Code> code_for(const Descriptor& strategy, const Requirements& requirements,
+                           const std::vector<Setting>& settings);
+/// Whether a library of the language implements the lock for that use.
+bool implements(const Descriptor& strategy, Use use, const std::string& language);
+/// Whether lockbench designed it, so that no library implements it.
+bool is_recipe(const Descriptor& strategy);
+
+/// Null if the answer does not know it.
+const Candidate* find_candidate(const Answer& answer, std::string_view strategy);
 
 /// The required load, and these settings, as options of `lockbench run`.
 std::vector<std::string> load_options(const Requirements& requirements);
 std::vector<std::string> lock_options(const std::vector<Setting>& settings);
 
-/// The answer for people, as text or Markdown: which strategies qualify, why the first is best, its
-/// settings, and why the others are ruled out.
-std::string to_text(const Answer& answer, const results::Look& look);
+/// The answer for people, as text or Markdown, in at most 25 lines; with `why`, followed by its
+/// evidence: which strategies qualify, and why the others are ruled out.
+std::string to_text(const Answer& answer, const results::Look& look, bool why = false);
 /// The same for programs; see choose/README.md for its fields.
 std::string to_json(const Answer& answer);
 
@@ -126,8 +153,12 @@ struct Question {
 
 Candidate examine(const Descriptor& strategy, const Question& question);
 
-/// Reason::requirement of reasons about this objective.
+/// Reason::requirement of reasons about this objective, or about this fault.
 std::string option_of(const results::Threshold& slo);
+std::string option_of(const Survival& survival);
+
+/// Whether a fault of its holder can end the lock while the holder lives.
+bool runs_out(const Traits& traits);
 
 /// Whether a fixed TTL would block the lock for minutes after a crash, or cannot be known.
 bool is_long_held(const Requirements& requirements);
@@ -142,7 +173,18 @@ std::string where_shown(const FaultReport& report, const Descriptor& strategy);
 std::vector<Setting> settings_for(const Descriptor& strategy, const Question& question);
 
 /// The longest time from the last renewal of a crashed holder to the next grant.
-Duration longest_blocked(const Traits& traits, Duration ttl);
+Duration longest_blocked(const Descriptor& strategy, Duration ttl);
+/// The same if the store's own leader changes meanwhile; nothing if its servers have none.
+std::optional<Duration> longest_blocked_by_election(const Descriptor& strategy, Duration ttl);
+
+/// A connection to a dead host ends after so long, by the recommended keepalives.
+constexpr Duration kKeepalives = std::chrono::seconds(8);
+
+/// What the lock needs of its servers, checked against Requirements::servers.
+std::vector<Reason> needs_of(const Descriptor& strategy, const Requirements& requirements);
+
+/// The faults with a word that were not asked for and that harm the lock: "failover (two holders)".
+std::vector<std::string> not_survived(const Descriptor& strategy, const Question& question);
 
 /// The command that checks the settings under the required load; plays of hazards if the work is
 /// too long for a load.

@@ -27,6 +27,11 @@ Json requirements(const Requirements& asked) {
   return {{"for", kUses.at(static_cast<std::size_t>(asked.use.value_or(Use::mutex)))},
           {"stores", asked.stores},
           {"waived", asked.waived},
+          {"pause", in_seconds(asked.pause)},
+          {"outage", in_seconds(asked.outage)},
+          {"failover", in_seconds(asked.failover)},
+          {"languages", asked.languages},
+          {"today", asked.today},
           {"survive", std::move(survive)},
           {"work_time_p50", in_seconds(asked.work_p50)},
           {"work_time_p99", in_seconds(asked.work_p99)},
@@ -50,7 +55,12 @@ static void to_json(Json& json, const Reason& one) {
   json = {{"requirement", one.requirement},
           {"text", one.text},
           {"detail", one.detail},
-          {"evidence", one.evidence}};
+          {"evidence", one.evidence},
+          {"kept", where_there(one.kept)}};
+}
+
+static void to_json(Json& json, const Code& one) {
+  json = {{"language", one.language}, {"text", one.text}};
 }
 
 static void to_json(Json& json, const Setting& one) {
@@ -81,36 +91,43 @@ std::string to_json(const Answer& answer) {
                        {"falls_to", one.hazards},
                        {"superseded_by", one.strategy->superseded_by},
                        {"in_favour", one.in_favour},
-                       {"conditions", one.conditions}});
+                       {"conditions", one.conditions},
+                       {"needs", one.needs},
+                       {"not_survived", one.not_survived}});
   }
   for (const Candidate& one : answer.ruled_out) {
-    ruled_out.push_back({{"strategy", one.strategy->name}, {"against", one.against}});
+    ruled_out.push_back({{"strategy", one.strategy->name},
+                         {"against", one.against},
+                         {"not_survived", one.not_survived}});
   }
   const auto settings = answer.ranked.empty() ? std::vector<Setting>{} : answer.ranked[0].settings;
   if (!answer.ranked.empty()) {
     for (const Library& one : answer.ranked[0].strategy->libraries) {
       libraries.push_back(
-          {{"language", one.language}, {"name", one.name}, {"settings", setup_of(one, settings)}});
+          {{"language", one.language}, {"name", one.name}, {"settings", setup_of(one, answer)}});
     }
   }
-  const Json document = {{"requirements", requirements(answer.requirements)},
-                         {"ranked_by",
-                          {{"figure", answer.ranked_by.figure},
-                           {"why", answer.ranked_by.why},
-                           {"higher_is_better", answer.ranked_by.higher_is_better},
-                           {"measured_in", answer.measured_in},
-                           {"differences", answer.differences},
-                           {"assumption", answer.assumption},
-                           {"left_out", answer.left_out}}},
-                         {"qualify", std::move(qualify)},
-                         {"settings", settings},
-                         {"check", answer.check},
-                         {"libraries", std::move(libraries)},
-                         {"guard", answer.guard},
-                         {"takeovers", answer.takeovers},
-                         {"observations", answer.observations},
-                         {"ruled_out", std::move(ruled_out)},
-                         {"relaxations", answer.relaxations}};
+  const Json document = {
+      {"requirements", requirements(answer.requirements)},
+      {"too_busy", answer.too_busy},
+      {"ranked_by",
+       {{"figure", answer.ranked_by.figure},
+        {"why", answer.ranked_by.why},
+        {"higher_is_better", answer.ranked_by.higher_is_better},
+        {"measured_in", answer.measured_in},
+        {"differences", answer.differences},
+        {"assumption", answer.assumption},
+        {"left_out", answer.left_out}}},
+      {"qualify", std::move(qualify)},
+      {"settings", settings},
+      {"check", answer.check},
+      {"libraries", std::move(libraries)},
+      {"code", answer.code},
+      {"recipe", !answer.ranked.empty() && is_recipe(*answer.ranked[0].strategy)},
+      {"guard", answer.guard},
+      {"takeovers", answer.takeovers},
+      {"ruled_out", std::move(ruled_out)},
+      {"relaxations", answer.relaxations}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -88,9 +88,12 @@ std::string describe(const Load& load) {
 }
 
 /// How far the measured load is from the required one; 0: the same in all required parts. Nothing
-/// if it cannot answer: it has no contention, and the required load has.
+/// if it cannot answer: it has no contention, and the required load has; or its clients ask only
+/// when they have been served, so that its percentiles leave out most of the waits at a rate.
 std::optional<double> distance(const Load& asked, const Load& measured) {
-  if (asked.contended() && !measured.contended()) return std::nullopt;
+  if (asked.contended() && (!measured.contended() || (asked.rate && !measured.rate))) {
+    return std::nullopt;
+  }
   double sum = 0;
   if (!asked.contended() && measured.contended()) sum += kNeedlessContention;
   sum += kWeightOfUtilisation * apart(idle_share(asked), idle_share(measured));
@@ -327,9 +330,17 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   // Figures of the user's machine are not mixed with those of another.
   const Load asked = asked_load(requirements);
   auto sources = by_distance(files_, asked);
-  const bool own = !sources.empty();
-  if (!own) sources = by_distance(reference_, asked);
   Basis basis;
+  const bool none_valid = !sources.empty() && sources.begin()->first.first;
+  if (none_valid) {
+    // An invalid run says nothing about the lock.
+    basis.left_out.push_back(sources.begin()->second->name + " (none of its runs is valid)");
+  }
+  const bool own = !sources.empty() && !none_valid;
+  if (!own) {
+    auto others = by_distance(reference_, asked);
+    if (sources.empty() || !others.empty()) sources = std::move(others);
+  }
   if (sources.empty()) return basis;
   const Source& nearest = *sources.begin()->second;
   basis.load = measured_load(nearest.result);
@@ -446,7 +457,7 @@ Evidence::Experiment Evidence::experiment(bool (*has)(const results::Load&)) con
 
 std::vector<Source> reference() {
   std::vector<Source> sources;
-  for (const ReferenceFile& file : reference_files()) {
+  for (const EmbeddedFile& file : reference_files()) {
     auto result = results::from_json(file.text);
     const std::string name = fmt::format("results/reference/{}", file.name);
     if (!result) throw std::runtime_error(fmt::format("{}: {}", name, result.error()));

@@ -131,10 +131,11 @@ class Evidence {
 /// throws std::runtime_error.
 std::vector<Source> reference();
 
-/// A file of results/reference. The build generates reference_files() from the folder.
-struct ReferenceFile {
+/// A file of results/reference or choose/code. The build generates these functions.
+struct EmbeddedFile {
   std::string_view name, text;
 };
-std::vector<ReferenceFile> reference_files();
+std::vector<EmbeddedFile> reference_files();
+std::vector<EmbeddedFile> code_files();
 
 }  // namespace lockbench::choose

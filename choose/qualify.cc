@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "choose/answer.h"
@@ -28,10 +29,12 @@ bool concerns(const FaultReport& report) {
   return report.blocks || !is(report, HazardOutcome::not_applicable);
 }
 
-/// `must_last`: a loss that the holder knows of is harm, too.
-const FaultReport* find_harm(const Reports& reports, bool must_last = false) {
+/// If the work must last, a loss that the holder knows of is harm, too; if the fault is there for
+/// good, so is a lock that is refused.
+const FaultReport* find_harm(const Reports& reports, const Survival& survival) {
   const auto found = std::ranges::find_if(reports, [&](const FaultReport& report) {
-    return report.harmful || (must_last && is(report, HazardOutcome::known_loss));
+    return report.harmful || (survival.must_last && is(report, HazardOutcome::known_loss)) ||
+           (survival.for_good && is(report, HazardOutcome::refused));
   });
   return found == reports.end() ? nullptr : &*found;
 }
@@ -63,9 +66,17 @@ std::string sources_of(const Reports& reports, const Descriptor& strategy) {
   return joined(sources, "; ");
 }
 
+/// "recovers"; of a play that does not apply, the reason.
+std::string outcome_of(const FaultReport& report) {
+  if (report.blocks) return "others wait";
+  if (!is(report, HazardOutcome::not_applicable)) return report.outcome;
+  return report.reason.empty() ? "does not concern it"
+                               : fmt::format("does not concern it ({})", report.reason);
+}
+
 /// The condition on which a fault does no harm; empty: none.
 std::string caveat_of(const FaultReport& report, const Descriptor& strategy) {
-  if (report.blocks) return "the lock does not expire: others wait as long as its holder keeps it";
+  if (report.blocks) return "others wait until the holder returns, as the lock does not expire";
   if (is(report, HazardOutcome::refused)) {
     return "the lock is not granted during the fault, because the grant would be doubtful";
   }
@@ -150,6 +161,7 @@ class Examination {
     if (!found_.against.empty()) return std::move(found_);
     check_traits();
     for (const Survival& survival : faults_to_survive(requirements_)) check_survival(survival);
+    found_.needs = needs_of(strategy_, requirements_);
     check_exclusion();
     if (requirements_.rate) check_demand(*requirements_.rate);
     for (const results::Threshold& slo : requirements_.slos) check_slo(slo);
@@ -202,12 +214,17 @@ class Examination {
 
   void survives(const std::string& requirement, const Reports& reports) {
     std::vector<std::string> outcomes;
+    std::map<std::string, std::vector<const FaultReport*>> caveats;
     for (const FaultReport& report : reports) {
-      outcomes.push_back(fmt::format("{}: {}", report.scenario, report.outcome));
+      outcomes.push_back(fmt::format("{}: {}", report.scenario, outcome_of(report)));
       const std::string caveat = caveat_of(report, strategy_);
-      if (caveat.empty()) continue;
-      on_condition(requirement, fmt::format("{}: {}", report.scenario, caveat),
-                   where_shown(report, strategy_));
+      if (!caveat.empty()) caveats[caveat].push_back(&report);
+    }
+    for (const auto& [caveat, of] : caveats) {
+      std::vector<std::string> scenarios;
+      for (const FaultReport* report : of) scenarios.push_back(report->scenario);
+      on_condition(requirement, fmt::format("{}: {}", fmt::join(scenarios, ", "), caveat),
+                   where_shown(*of.front(), strategy_));
     }
     found_.in_favour.push_back({requirement, fmt::format("{}", fmt::join(outcomes, ", ")),
                                 sources_of(reports, strategy_)});
@@ -220,7 +237,7 @@ class Examination {
     if (survival.takes_a_server && traits.nodes == 1 && !traits.needs_replicas) {
       return against(requirement, "it lives on one server, and no other can take over", kTraits);
     }
-    ++found_.not_applicable_faults;
+    found_.not_concerned.push_back(survival.word);
     std::vector<std::string> reasons;
     for (const FaultReport& report : reports) reasons.push_back(report.reason);
     const std::string why = joined(reasons, "; ");
@@ -230,7 +247,7 @@ class Examination {
   }
 
   void check_survival(const Survival& survival) {
-    const std::string requirement = (survival.is_basic ? "basic: " : "--survive ") + survival.word;
+    const std::string requirement = option_of(survival);
     Reports plain = reports_of(survival.scenarios);
     if (std::ranges::none_of(plain, concerns) && !survival.otherwise.empty()) {
       plain = reports_of(survival.otherwise);
@@ -239,28 +256,53 @@ class Examination {
       if (!survival.is_basic) is_not_concerned(requirement, plain, survival);
       return;
     }
-    const FaultReport* const harm = find_harm(plain, survival.must_last);
+    const FaultReport* const harm = find_harm(plain, survival);
     if (harm == nullptr) {
       if (!survival.is_basic) survives(requirement, plain);
       return;
     }
-    const Reports with_fencing = reports_of(survival.fenced);
-    const bool rescued =
-        strategy_.traits.fencing && !with_fencing.empty() && find_harm(with_fencing) == nullptr;
-    const std::optional<bool> fenced = requirements_.fencing_resource;
-    std::string text = fmt::format("{}: {}", harm->scenario, harm->outcome);
-    if (rescued && fenced.value_or(true)) {
-      survives(requirement, with_fencing);
-      on_condition(
-          requirement,
-          fmt::format(
-              "{} the protected resource checks its fencing numbers; without that check: {}",
-              fenced ? "as" : "only if", text),
-          where_shown(*harm, strategy_), harm->reason);
-      return;
+    if (!is_rescued(survival, requirement, *harm)) {
+      against(requirement, fmt::format("{}: {}{}", harm->scenario, harm->outcome, fencing_ignored_),
+              where_shown(*harm, strategy_), harm->reason);
     }
-    if (rescued) text += "; its fencing numbers do not help, as the resource does not check them";
-    against(requirement, text, where_shown(*harm, strategy_), harm->reason);
+  }
+
+  /// Whether the lock survives the fault that harms it on a condition, which is added.
+  bool is_rescued(const Survival& survival, const std::string& requirement,
+                  const FaultReport& harm) {
+    const std::string text = fmt::format("{}: {}", harm.scenario, harm.outcome);
+    const std::string shown = where_shown(harm, strategy_);
+    const Reports conditional = reports_of(survival.on_condition);
+    if (std::ranges::any_of(conditional, concerns) && find_harm(conditional, survival) == nullptr) {
+      survives(requirement, conditional);
+      on_condition(requirement, survival.condition, shown, "without: " + text);
+      return true;
+    }
+    const Reports with_fencing = reports_of(survival.fenced);
+    const bool numbers_help = strategy_.traits.fencing && !with_fencing.empty() &&
+                              find_harm(with_fencing, survival) == nullptr;
+    const std::optional<bool> fenced = requirements_.fencing_resource;
+    const bool rescued = numbers_help && fenced.value_or(true);
+    if (survival.outlasted && survival.longest && runs_out(strategy_.traits)) {
+      found_.in_favour.push_back({requirement, "its TTL outlasts that", shown});
+      on_condition(requirement,
+                   fmt::format("a longer fault loses the lock ({}){}", text,
+                               rescued ? ": let the resource check its fencing numbers" : ""),
+                   shown, harm.reason);
+      return true;
+    }
+    fencing_ignored_ =
+        numbers_help && !rescued
+            ? "; its fencing numbers do not help, as the resource does not check them"
+            : "";
+    if (!rescued) return false;
+    survives(requirement, with_fencing);
+    on_condition(
+        requirement,
+        fmt::format("{} the protected resource checks its fencing numbers; without that check: {}",
+                    fenced ? "as" : "only if", text),
+        shown, harm.reason);
+    return true;
   }
 
   void check_exclusion() {
@@ -370,12 +412,25 @@ class Examination {
   const Question& question_;
   const Requirements& requirements_;
   const Evidence::Runs measured_;
+  std::string fencing_ignored_;  ///< said of the last fault
   Candidate found_;
 };
 
 }  // namespace
 
 std::string option_of(const results::Threshold& slo) { return fmt::format("--slo '{}'", slo.text); }
+
+std::string option_of(const Survival& survival) {
+  if (survival.is_basic) return "--waive " + survival.word;
+  if (!survival.longest) return "--survive " + survival.word;
+  return fmt::format("--{} {}", survival.word == "restart" ? "outage" : survival.word,
+                     format_duration(*survival.longest));
+}
+
+bool runs_out(const Traits& traits) {
+  return !traits.prolonged_by_contenders && !traits.ends_with_connection &&
+         traits.expiry != Expiry::none;
+}
 
 bool is_long_held(const Requirements& requirements) {
   constexpr Duration kLong = std::chrono::minutes(1);

@@ -22,12 +22,15 @@ const std::vector<Survival>& fault_words() {
        .is_basic = true},
       {.word = "host-crash",
        .scenarios = {"host-crash"},
-       .workaround = "keepalives at the server that end dead connections (tcp_keepalives_idle)"},
+       .workaround = "keepalives at the server that end dead connections (tcp_keepalives_idle)",
+       .on_condition = {"host-crash-keepalive"},
+       .condition = "the server's TCP keepalives end the connections of dead hosts (see settings)"},
       {.word = "pause",
        .scenarios = {"pause-holding", "pause-holding-late"},
        .workaround = "writes that the resource rejects after another holder's grant: by a fencing "
                      "number, or by comparing a version",
-       .fenced = {"pause-holding-fenced"}},
+       .fenced = {"pause-holding-fenced"},
+       .outlasted = true},
       {.word = "overrun",
        .scenarios = {"overrun-holding", "overrun-holding-late", "late-release"},
        .workaround = "a TTL well above the longest work, or renewal (--renew auto)",
@@ -42,7 +45,8 @@ const std::vector<Survival>& fault_words() {
                      "rejects after another holder's grant",
        .fenced = {"partition-holder-fenced", "member-isolated-fenced"}},
       {.word = "failover",
-       .scenarios = {"failover", "failover-sentinel", "failover-acknowledged"},
+       .scenarios = {"failover", "failover-sentinel", "failover-acknowledged",
+                     "failover-wrong-replica"},
        .workaround = "work that may run twice (idempotent, or guarded by a compared version)",
        .takes_a_server = true},
       // A store without persistence is empty after a restart.
@@ -61,6 +65,10 @@ const std::vector<Survival>& fault_words() {
        .scenarios = {"redis-eviction", "redis-eviction-lru", "memcached-eviction"},
        .workaround =
            "a separate store for locks that evicts nothing (maxmemory-policy noeviction)"},
+      {.word = "pooler",
+       .scenarios = {"pooler-leaked-lock", "pooler-reentry"},
+       .workaround = "connections that bypass the transaction pooler",
+       .for_good = true},
   };
   return words;
 }
@@ -77,6 +85,7 @@ std::optional<Survival> find_survival(std::string_view text) {
     }
   }
   if (survival.scenarios.empty()) return std::nullopt;
+  survival.for_good = survival.scenarios.front().starts_with("pooler-");
   return survival;
 }
 
@@ -93,6 +102,16 @@ std::vector<Survival> faults_to_survive(const Requirements& requirements) {
   for (const Survival& one : named) {
     faults.push_back(one);
     faults.back().is_basic = false;  // it was asked for by name
+  }
+  const std::pair<const char*, std::optional<Duration>> sized[] = {
+      {"pause", requirements.pause},
+      {"restart", requirements.outage},
+      {"failover", requirements.failover}};
+  for (const auto& [word, longest] : sized) {
+    if (!longest) continue;
+    auto fault = std::ranges::find(faults, word, &Survival::word);
+    if (fault == faults.end()) fault = faults.insert(fault, *find_survival(word));
+    fault->longest = longest;
   }
   return faults;
 }

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "choose/answer.h"
-#include "results/stats/statistics.h"
 #include "results/tables/text.h"
 
 namespace lockbench::choose {
@@ -27,8 +25,13 @@ constexpr Duration kRenewedTtl = 3s;
 /// Ratio of p99 to p50 above which renewal is better than a long TTL.
 constexpr int kVariesMuch = 10;
 constexpr int kCapMargin = 20;
+/// A TTL is this many times the longest fault of its holder: two thirds of it are left just before
+/// a renewal.
+constexpr int kFaults = 2;
 /// Longer sections are not suited to a load.
 constexpr Duration kLongestTried = 500ms;
+/// Fewer sections a second are not suited to a load either.
+constexpr double kSlowestTried = 0.1;
 
 std::string outcome_at(std::string_view scenario, const Descriptor& strategy,
                        const Evidence& evidence) {
@@ -42,9 +45,11 @@ bool varies_much(const Requirements& requirements) {
   return p50 && p99 && *p50 > Duration::zero() && *p99 >= kVariesMuch * *p50;
 }
 
-/// Rounded up to whole seconds if the store counts in seconds or the TTL is long.
+/// Rounded up to whole seconds if the store counts in seconds, as etcd does, or the TTL is long.
 Duration rounded(Duration ttl, const Traits& traits) {
-  if (traits.ttl_in_seconds || ttl > 10s) return std::chrono::ceil<std::chrono::seconds>(ttl);
+  const bool session = traits.expiry == Expiry::session;
+  if (traits.ttl_in_seconds || session || ttl > 3s)
+    return std::chrono::ceil<std::chrono::seconds>(ttl);
   return 100ms * ((ttl + 100ms - 1ns) / 100ms);
 }
 
@@ -91,6 +96,21 @@ void add_round_trip(Stall& stall, const Requirements& requirements) {
                                 format_duration(rtt));
 }
 
+/// The longest fault that a grant must outlast. Servers that are away matter only to renewals.
+Duration longest_fault(const Descriptor& strategy, const Requirements& requirements, bool renewed) {
+  const Duration pause = requirements.pause.value_or(0ns);
+  const bool ends_before = requirements.work_p99.value_or(kRenewedTtl) < kRenewedTtl / 3;
+  if (!renewed || ends_before) return pause;
+  // Where members agree, a new leader renews all sessions.
+  const bool members = store_traits(strategy.backend).members_agree;
+  const Duration failover = members ? 0ns : requirements.failover.value_or(0ns);
+  return std::max({pause, requirements.outage.value_or(0ns), failover});
+}
+
+std::string outlasts(Duration fault) {
+  return fault > 0ns ? fmt::format("outlasts a fault of {}; ", human_seconds(seconds(fault))) : "";
+}
+
 /// The TTL of a lock that a session or renewal keeps alive.
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
@@ -110,21 +130,23 @@ Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements
   add_round_trip(stall, requirements);
   const SafeSession& safe = strategy.safe_session;
   const Duration least = std::max(kRenewedTtl, safe.shortest);
-  const Duration ttl = rounded(std::max(least, kStalls * stall.longest), strategy.traits);
+  const Duration fault = longest_fault(strategy, requirements, true);
+  const Duration ttl = rounded(
+      std::max({least, kStalls * stall.longest, kFaults * fault + stall.longest}), strategy.traits);
   const bool session = strategy.traits.expiry == Expiry::session;
-  return {"--ttl", format_duration(ttl),
-          fmt::format("{}, at least {}{}: {} × {} is {}. {} covers work of any length; after a "
-                      "crash the lock stays blocked for up to {}, and a holder that pauses for two "
-                      "thirds of the TTL may lose it",
-                      session ? "the session's time-out" : "renewed every third of it",
-                      format_duration(least),
-                      safe.because.empty() ? "" : fmt::format(" ({})", safe.because), kStalls,
-                      human_seconds(seconds(stall.longest)),
-                      human_seconds(kStalls * seconds(stall.longest)),
-                      session ? "The session" : "Renewal",
-                      format_duration(longest_blocked(strategy.traits, ttl))),
-          fmt::format("{}; {}", stall.evidence.empty() ? "no stalls were measured" : stall.evidence,
-                      outcome_at("crash-holding", strategy, evidence))};
+  return {
+      "--ttl", format_duration(ttl),
+      fmt::format("{}{}; work of any length; a crash blocks the lock for up to {}", outlasts(fault),
+                  session ? "session time-out" : "renewed every third of it",
+                  human_seconds(seconds(longest_blocked(strategy, ttl)))),
+      fmt::format("the largest of {}{}, {} × {} (stalls) = {}, and {} × {} (faults): a holder that "
+                  "pauses for two thirds of the TTL may lose it; {}; {}",
+                  format_duration(least),
+                  safe.because.empty() ? "" : fmt::format(" ({})", safe.because), kStalls,
+                  human_seconds(seconds(stall.longest)),
+                  human_seconds(kStalls * seconds(stall.longest)), kFaults, format_duration(fault),
+                  stall.evidence.empty() ? "no stalls were measured" : stall.evidence,
+                  outcome_at("crash-holding", strategy, evidence))};
 }
 
 Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requirements,
@@ -132,27 +154,32 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
   const std::string shown = outcome_at("overrun-holding", strategy, evidence);
   const auto work = requirements.work_p99 ? requirements.work_p99 : requirements.work_p50;
   if (!work) {
-    return {"--ttl", "10s", "lockbench's default; --work-time-p99 gives a TTL that fits the work",
-            shown};
+    const Duration ttl =
+        std::max<Duration>(10s, kFaults * longest_fault(strategy, requirements, false));
+    return {"--ttl", format_duration(ttl),
+            "not by the work, which is unknown: give --work-time-p99", shown};
   }
   Stall stall = longest_stall(strategy, evidence);
   add_round_trip(stall, requirements);
-  const Duration for_work = kMargin * *work, for_stalls = *work + kStalls * stall.longest;
-  const Duration ttl =
-      rounded(std::max<Duration>({for_work, for_stalls, kShortestTtl}), strategy.traits);
+  const Duration fault = longest_fault(strategy, requirements, false);
+  const Duration for_work = kMargin * *work, for_stalls = *work + kStalls * stall.longest,
+                 for_faults = *work + kFaults * fault;
+  const Duration ttl = rounded(std::max<Duration>({for_work, for_stalls, for_faults, kShortestTtl}),
+                               strategy.traits);
   return {"--ttl", format_duration(ttl),
-          fmt::format(
-              "the largest of {} × {} (the work's {}) = {}, {} + {} × {} (stalls) = {}, and "
-              "{}: work that takes longer loses the lock, and a crash blocks it for up to "
-              "{}{}",
-              kMargin, format_duration(*work), requirements.work_p99 ? "p99" : "p50",
-              human_seconds(seconds(for_work)), format_duration(*work), kStalls,
-              human_seconds(seconds(stall.longest)), human_seconds(seconds(for_stalls)),
-              format_duration(kShortestTtl), format_duration(longest_blocked(strategy.traits, ttl)),
-              requirements.work_p99
-                  ? ""
-                  : "; half of the work takes longer than its p50: give --work-time-p99"),
-          stall.evidence.empty() ? shown : fmt::format("{}; {}", stall.evidence, shown)};
+          fmt::format("{}longer work loses the lock; a crash blocks it for up to {}{}",
+                      outlasts(fault), human_seconds(seconds(longest_blocked(strategy, ttl))),
+                      requirements.work_p99 ? ""
+                                            : "; half of the work is longer than its p50: give "
+                                              "--work-time-p99"),
+          fmt::format("the largest of {} × {} (the work's {}) = {}, {} + {} × {} (stalls) = {}, "
+                      "{} + {} × {} (faults) = {}, and {}; {}{}",
+                      kMargin, format_duration(*work), requirements.work_p99 ? "p99" : "p50",
+                      human_seconds(seconds(for_work)), format_duration(*work), kStalls,
+                      human_seconds(seconds(stall.longest)), human_seconds(seconds(for_stalls)),
+                      format_duration(*work), kFaults, format_duration(fault),
+                      human_seconds(seconds(for_faults)), format_duration(kShortestTtl),
+                      stall.evidence.empty() ? "" : stall.evidence + "; ", shown)};
 }
 
 /// Adds the settings for the lifetime of a grant and its renewal. Without renewal, the TTL must
@@ -169,10 +196,11 @@ Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy
   if (traits.ends_with_connection) {
     settings.push_back(
         {"at the server", "",
-         "tcp_keepalives_idle = 5, tcp_keepalives_interval = 1, tcp_keepalives_count = 3: the lock "
-         "ends with its connection, and a host that dies without closing it blocks the lock until "
-         "the keepalives fail",
-         fmt::format("{}; {}", outcome_at("crash-holding", strategy, evidence),
+         fmt::format("tcp_keepalives_idle = 5, tcp_keepalives_interval = 1, tcp_keepalives_count = "
+                     "3: a dead host blocks the lock for up to {}",
+                     human_seconds(seconds(kKeepalives))),
+         fmt::format("the lock ends with its connection; {}; {}",
+                     outcome_at("crash-holding", strategy, evidence),
                      outcome_at("host-crash-keepalive", strategy, evidence))});
     return {};
   }
@@ -190,57 +218,41 @@ Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy
       evidence.report("runaway-holder", strategy).harmful) {
     const Duration longest = std::chrono::ceil<std::chrono::seconds>(
         std::max<Duration>(kCapMargin * *requirements.work_p99, 3 * ttl));
-    settings.push_back(
-        {"--renew-cap", format_duration(longest),
-         fmt::format("the larger of {} × the work's p99 and three TTLs: without a cap, a holder "
-                     "that hangs keeps the lock forever",
-                     kCapMargin),
-         fmt::format("{}; {}", outcome_at("runaway-holder", strategy, evidence),
-                     outcome_at("runaway-holder-capped", strategy, evidence))});
+    settings.push_back({"--renew-cap", format_duration(longest),
+                        "without a cap, a holder that hangs keeps the lock forever",
+                        fmt::format("the larger of {} × the work's p99 and three TTLs; {}; {}",
+                                    kCapMargin, outcome_at("runaway-holder", strategy, evidence),
+                                    outcome_at("runaway-holder-capped", strategy, evidence))});
   }
   return ttl;
 }
 
-Setting waiting(const Descriptor& strategy, const Question& question) {
-  const WaitPolicy& policy = strategy.traits.waiting;
-  Setting setting{.option = "--wait", .evidence = "not measured in the files"};
-  if (question.requirements.is_for(Use::once)) {
-    setting.because = "no client waits";
-  } else if (policy.kind == WaitKind::notify || policy.kind == WaitKind::queue) {
-    setting.because =
-        fmt::format("its waiters are notified ({}): nothing to tune", to_string(policy.kind));
-  } else {
-    // Other policies were not measured.
-    setting.because = fmt::format(
-        "its default, {}, as measured: a handoff waits for the next attempt of a client",
-        to_string(policy));
-  }
-  const auto measured = question.basis.runs_of(strategy.name);
-  if (measured.runs.empty()) return setting;
-  const results::WaitAnatomy& wait = measured.runs.front()->wait;
-  const double all = wait.round_trip_seconds + wait.backoff_seconds + wait.notified_seconds;
-  setting.evidence = "lockbench list";
-  if (!(all > 0)) return setting;
-  setting.evidence = fmt::format(
-      "{:.0f} % of the mean wait ({}) was sleep between attempts, {:.0f} % waiting for a "
-      "notification ({})",
-      100 * wait.backoff_seconds / all, human_seconds(all), 100 * wait.notified_seconds / all,
-      question.basis.name);
-  return setting;
+/// The longest time that one holder's fault keeps the others waiting. `ttl` is 0 if there is none.
+Duration blocked_by_faults(const Descriptor& strategy, const Requirements& requirements,
+                           Duration ttl) {
+  const auto faults = faults_to_survive(requirements);
+  const auto wants = [&](std::string_view fault) {
+    return std::ranges::find(faults, fault, &Survival::word) != faults.end();
+  };
+  Duration blocked = requirements.pause.value_or(0ns);
+  if (wants("crash") && ttl > 0ns) blocked = std::max(blocked, longest_blocked(strategy, ttl));
+  const bool by_connection = strategy.traits.ends_with_connection;
+  if (wants("host-crash") && by_connection) blocked = std::max(blocked, kKeepalives);
+  return blocked;
 }
 
 void add_acquire_timeout(std::vector<Setting>& settings, const Descriptor& strategy,
-                         const Question& question) {
+                         const Question& question, Duration ttl) {
   const Requirements& requirements = question.requirements;
   if (requirements.is_for(Use::once)) {
     settings.push_back({"--acquire-timeout", "0s",
-                        "one attempt: a client that does not get the lock skips the job",
+                        "one try: a client that does not get the lock skips the job",
                         "lockbench run --help"});
-    settings.push_back(
-        {"done-marker", "",
-         "write it under the lock, in the store that the job writes to, and check it after each "
-         "grant: without it, a client that comes after the release runs the job again",
-         "no lock knows what happened before its grant"});
+    settings.push_back({"done-marker", "",
+                        "written under the lock, where the job writes, and checked after each "
+                        "grant: a late client "
+                        "would run the job again",
+                        "no lock knows what happened before its grant"});
   }
   if (!requirements.is_for(Use::mutex)) return;
   const auto work = requirements.work_p99 ? requirements.work_p99 : requirements.work_p50;
@@ -251,24 +263,30 @@ void add_acquire_timeout(std::vector<Setting>& settings, const Descriptor& strat
   const Duration longest = std::chrono::hours(24), rtt = requirements.rtt.value_or(0ns);
   const Duration turn = *work + rtt;
   const Duration queue = std::min<Duration>(turn, longest / others) * others;
-  const Duration timeout =
-      std::min<Duration>(std::chrono::ceil<std::chrono::seconds>(queue + queue / 4), longest);
+  const Duration blocked = blocked_by_faults(strategy, requirements, ttl);
+  const Duration away =
+      std::max(requirements.outage.value_or(0ns), requirements.failover.value_or(0ns));
+  const Duration timeout = std::min<Duration>(
+      std::chrono::ceil<std::chrono::seconds>(queue + queue / 4 + blocked + away), longest);
   Setting& setting =
       settings.emplace_back(Setting{"--acquire-timeout", format_duration(timeout), "", ""});
   setting.because = fmt::format(
-      "{} others ahead, at {}{} each, take {} on one lock; plus a quarter, in whole seconds",
-      human_count(others), format_duration(*work),
-      rtt > 0ns ? fmt::format(" and a round trip of {}", format_duration(rtt)) : "",
-      human_seconds(seconds(turn) * others));
+      "{} others ahead ({}){}{}", human_count(others), human_seconds(seconds(turn) * others),
+      blocked > 0ns ? fmt::format(" + a holder that fails ({})", human_seconds(seconds(blocked)))
+                    : "",
+      away > 0ns ? fmt::format(" + servers that are away ({})", human_seconds(seconds(away))) : "");
+  if (!strategy.traits.fair) setting.because += "; it is not fair, so some wait longer";
   if (timeout == longest) setting.because += "; a day is the longest allowed";
+  setting.evidence =
+      fmt::format("{} each{}, plus a quarter, in whole seconds", format_duration(*work),
+                  rtt > 0ns ? fmt::format(" and a round trip of {}", format_duration(rtt)) : "");
   const auto measured = question.basis.runs_of(strategy.name);
   if (strategy.traits.fair) {
-    setting.evidence = "first come, first served: lockbench list";
+    setting.evidence += "; first come, first served: lockbench list";
   } else if (!measured.runs.empty()) {
     const results::Fairness& fairness = measured.runs.front()->fairness;
-    setting.because += "; it is not fair, so some wait longer";
-    setting.evidence =
-        fmt::format("Jain's index {}, longest wait {} ({})", human_number(fairness.jain),
+    setting.evidence +=
+        fmt::format("; Jain's index {}, longest wait {} ({})", human_number(fairness.jain),
                     human_seconds(fairness.longest_wait_seconds), question.basis.name);
   }
 }
@@ -284,24 +302,6 @@ std::string hold_of(const Requirements& requirements, const Load& asked) {
   return fmt::format("exp({})", format_duration(mean));
 }
 
-std::string quorum_costs(const Descriptor& strategy, const Evidence& evidence) {
-  const auto measured =
-      evidence.experiment([](const results::Load& load) { return load.nodes.has_value(); });
-  std::map<std::uint64_t, std::vector<double>> p50s;
-  for (const results::Run* run : measured.runs) {
-    const auto& load = run->load;
-    if (run->strategy != strategy.name || !load.nodes->healthy() || load.clients != 1) continue;
-    if (run->acquire.count > 0) p50s[load.nodes->count].push_back(run->acquire.p50);
-  }
-  std::string text;
-  for (const auto& [nodes, rounds] : p50s) {
-    text += fmt::format("{}{} nodes {}", text.empty() ? "acquire p50 on " : ", ", nodes,
-                        human_seconds(*results::median(rounds)));
-  }
-  return text.empty() ? "not measured in the files: lockbench quorum"
-                      : fmt::format("{} ({})", text, measured.source);
-}
-
 }  // namespace
 
 std::vector<Setting> settings_for(const Descriptor& strategy, const Question& question) {
@@ -309,32 +309,24 @@ std::vector<Setting> settings_for(const Descriptor& strategy, const Question& qu
   const Evidence& evidence = question.evidence;
   std::vector<Setting> settings;
   const Duration ttl = add_lifetime(settings, strategy, requirements, evidence);
-  settings.push_back(waiting(strategy, question));
-  add_acquire_timeout(settings, strategy, question);
+  add_acquire_timeout(settings, strategy, question, ttl);
   if (strategy.traits.nodes > 1) {
-    settings.push_back(
-        {"--nodes", "5",
-         "independent servers, not replicas of each other: 5 tolerate the loss of two, 3 of one",
-         quorum_costs(strategy, evidence)});
+    settings.push_back({"--nodes", "5", "5 independent servers tolerate the loss of two, 3 of one",
+                        "lockbench quorum measures the cost"});
     const Duration brief = std::min<Duration>(50ms, ttl / 20);
     // Within less than a round trip, no healthy node could answer.
     const Duration timeout = std::max<Duration>(brief, 3 * requirements.rtt.value_or(0ns));
     settings.push_back({"--node-timeout", format_duration(timeout),
-                        "short, so that a dead node uses up little of the TTL; above the slowest "
-                        "round trip to a healthy node",
+                        "a dead node uses up little of the TTL; above each healthy round trip",
                         "lockbench run --help"});
   }
   if (strategy.traits.needs_replicas) {
     settings.push_back({"--wait-replicas", "all",
-                        "a replica that is promoted without the lock grants it again; for your own "
-                        "server, give the number of replicas",
+                        "a replica that is promoted without the lock grants it again; give their "
+                        "number for your own server",
                         outcome_at("failover", strategy, evidence)});
   }
   return settings;
-}
-
-Duration longest_blocked(const Traits& traits, Duration ttl) {
-  return ttl + traits.kept_longer + (traits.lock_delay ? StrategyOptions{}.lock_delay : Duration{});
 }
 
 std::vector<std::string> load_options(const Requirements& requirements) {
@@ -370,8 +362,10 @@ std::vector<std::string> lock_options(const std::vector<Setting>& settings) {
 
 std::string check_command(const Candidate& best, const Requirements& requirements) {
   const auto work = requirements.work_p50 ? requirements.work_p50 : requirements.work_p99;
-  if (!requirements.is_for(Use::mutex) || work.value_or(Duration::zero()) > kLongestTried) {
-    // A load of such long sections would have too few to measure.
+  const double rate = asked_load(requirements).demand().value_or(1);
+  if (!requirements.is_for(Use::mutex) || work.value_or(Duration::zero()) > kLongestTried ||
+      rate < kSlowestTried) {
+    // A load of such long or rare sections would have too few to measure.
     return fmt::format(
         "lockbench hazards crash-holding pause-holding overrun-holding --strategies {}",
         best.strategy->name);

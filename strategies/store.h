@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +40,11 @@ class Store {
   /// Checks that it is a server of this kind and accepts our credentials. A stop ends the wait.
   virtual StoreResult<void> reach(const std::stop_token& stop) = 0;
   virtual StoreResult<StoreFacts> facts() = 0;
+  /// What locks need to know of the server's configuration, by its own names; what it does not tell
+  /// is missing. Not during a run.
+  virtual StoreResult<std::map<std::string, std::string>> settings() {
+    return std::map<std::string, std::string>();
+  }
   /// Removes exactly these keys, in batches; returns how many existed. A stop ends it after the
   /// batch under way, with an error.
   virtual StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <boost/algorithm/string/case_conv.hpp>
 
 #include "choose/answer.h"
 #include "cli/commands/commands.h"
@@ -63,7 +64,41 @@ tl::expected<std::string, std::string> parse_ranking_figure(const std::string& t
       text, did_you_mean(text, names)));
 }
 
+/// The strategy of that name, or that a library of that name implements.
+tl::expected<std::string, std::string> parse_today(const std::string& text) {
+  if (find_strategy(text) != nullptr) return text;
+  const std::string wanted = boost::algorithm::to_lower_copy(text);
+  std::string_view shortest, found;
+  std::vector<std::string_view> names;
+  for (const Descriptor* strategy : all_strategies()) {
+    names.push_back(strategy->name);
+    for (const Library& library : strategy->libraries) {
+      const std::string name = boost::algorithm::to_lower_copy(std::string(library.name));
+      // The plain lock of a library has the shortest name.
+      const bool fits = !wanted.empty() && name.find(wanted) != std::string::npos;
+      if (!fits || (!found.empty() && library.name.size() >= shortest.size())) continue;
+      shortest = library.name;
+      found = strategy->name;
+    }
+  }
+  if (!found.empty()) return std::string(found);
+  return tl::unexpected(
+      fmt::format("\"{}\" is neither a strategy nor the name of a library (lockbench list shows "
+                  "them){}",
+                  text, did_you_mean(text, names)));
+}
+
+void check_faults(const choose::Requirements& requirements) {
+  for (const choose::Survival& fault : requirements.survive) {
+    if (std::ranges::count(requirements.waived, fault.word) == 0) continue;
+    throw UsageError("--waive {0} contradicts --survive {0}: use one of them", fault.word);
+  }
+}
+
 void check_fit(const choose::Requirements& requirements) {
+  if (requirements.key_skew > 0 && !requirements.keys) {
+    throw UsageError("--key-skew requires --keys: the number of locks to choose from");
+  }
   if (requirements.none()) {
     throw UsageError(
         "choose needs a requirement, such as --stores redis or --work-time-p99 200ms "
@@ -75,7 +110,12 @@ void check_fit(const choose::Requirements& requirements) {
     throw UsageError("--work-time-p50 ({}) must not be longer than --work-time-p99 ({})",
                      format_duration(*p50), format_duration(*p99));
   }
+  check_faults(requirements);
   for (const results::Threshold& slo : requirements.slos) {
+    const bool never_kept = slo.wants_less() && slo.bound <= 0;
+    if (never_kept && results::compared_figure(slo.figure).unit == results::Unit::seconds) {
+      throw UsageError("--slo '{}' can never be kept: its bound must be above 0", slo.text);
+    }
     if (!requirements.rate || !choose::wants_throughput(slo)) continue;
     if (slo.bound <= *requirements.rate) continue;
     throw UsageError("--slo '{}' demands more than --rate offers: at most {}", slo.text,
@@ -98,16 +138,34 @@ std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
   return sources;
 }
 
-int tell(const choose::Answer& answer, const OutputOptions& output, Ending ending,
+int tell(const choose::Answer& answer, const ChooseOptions& options, Ending ending,
          bool silent = false) {
+  const OutputOptions& output = options.output;
   results::Look look = look_of(output);
   look.style.remedy = "--format markdown shows them";
-  const bool told =
-      silent || print_text(output.format == Format::json ? choose::to_json(answer)
-                                                         : choose::to_text(answer, look));
+  const bool told = silent || print_text(output.format == Format::json
+                                             ? choose::to_json(answer)
+                                             : choose::to_text(answer, look, options.why));
   ending.errors |= !told;
-  ending.threshold_missed = answer.ranked.empty();
+  ending.threshold_missed = answer.ranked.empty() || !answer.too_busy.empty();
   return exit_code_of(ending);
+}
+
+/// The settings of the user's servers, for the conditions of the answer.
+void ask_servers(const ServerUrls& servers, choose::Requirements& requirements) {
+  constexpr Duration kPatience = 3s;
+  for (const auto& [name, urls] : servers) {
+    const StoreKind* const kind = find_store_kind(name);
+    if (urls.empty() || kind == nullptr || kind->make == nullptr) continue;
+    auto found = kind->make(urls.front(), kPatience)->settings();
+    if (found) {
+      requirements.servers.emplace(name, *std::move(found));
+    } else {
+      Console(stderr, false, false)
+          .warn(fmt::format("--{}: its conditions are not checked: {}", name,
+                            presentable(found.error().message)));
+    }
+  }
 }
 
 /// The options of `run` that put the required load on these strategies, with these settings.
@@ -148,8 +206,8 @@ void fit(loadgen::Workload& workload, Duration time, int strategies) {
 }
 
 /// Runs the strategies that qualify, each with its settings, and answers from the result.
-int choose_by_measuring(const ChooseOptions& options, const choose::Answer& before,
-                        std::vector<choose::Source> files) {
+int choose_by_measuring(const ChooseOptions& options, choose::Requirements requirements,
+                        const choose::Answer& before, std::vector<choose::Source> files) {
   if (before.ranked_by.figure.empty()) {
     throw UsageError(
         "--measure requires --for mutex, --rank-by or --slo: else no measured figure decides");
@@ -167,6 +225,7 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
   Console& console = session.console();
   console.note(fmt::format("measuring {} strategies", names.size()));
   if (!measurement->deploy(session)) return session.interrupted_early();
+  ask_servers(options.servers, requirements);
 
   const loadgen::RunPlan plan = measurement->plans().front();
   std::vector<loadgen::RunPlan> plans;
@@ -189,21 +248,31 @@ int choose_by_measuring(const ChooseOptions& options, const choose::Answer& befo
   // Ruling out a strategy that broke exclusion is an answer, not a failure.
   Ending ending = ending_of(measurement->result());
   ending.exclusion_broken = false;
+  const std::string problem = ending.nothing_granted ? "a run granted no lock"
+                              : ending.errors        ? "requests failed or had no answer"
+                                                     : "the measurement failed";
   ending.errors |= code == exit_code::kErrors;
-  return tell(choose::choose(options.requirements, all_strategies(), measured, &before),
-              options.output, ending, measurement->out() == kStdout);
+  const int told = tell(choose::choose(requirements, all_strategies(), measured, &before), options,
+                        ending, measurement->out() == kStdout);
+  if (told == exit_code::kErrors) {
+    console.warn(
+        fmt::format("exit code {}: {} (lockbench show {})", told, problem, measurement->out()));
+  }
+  return told;
 }
 
 int choose_strategy(const ChooseOptions& options) {
-  const choose::Requirements& requirements = options.requirements;
+  choose::Requirements requirements = options.requirements;
   check_fit(requirements);
+  if (!options.measure) ask_servers(options.servers, requirements);
   std::vector<choose::Source> files = load_files(options.files);
   const choose::Evidence evidence(files, choose::reference());
   const choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
-  if (options.measure && !answer.ranked.empty()) {
-    return choose_by_measuring(options, answer, std::move(files));
+  // A load that is more than a lock's whole time shows nothing but that.
+  if (options.measure && !answer.ranked.empty() && answer.taken < 1) {
+    return choose_by_measuring(options, requirements, answer, std::move(files));
   }
-  return tell(answer, options.output, {});
+  return tell(answer, options, {});
 }
 
 }  // namespace
@@ -229,6 +298,13 @@ void ChooseOptions::declare_requirements(OptionList& options) {
               fmt::format("basic faults that the lock need not survive, of {}",
                           fmt::join(fault_names(true), ", ")),
               "none");
+  constexpr Duration kShortestFault = 1ms, kLongestFault = 1h;
+  options.add("pause", "D", requirements.pause, duration(kShortestFault, kLongestFault),
+              "the longest pause of a client to survive: it sets TTL and acquire timeout", "none");
+  options.add("outage", "D", requirements.outage, duration(kShortestFault, kLongestFault),
+              "the longest outage of the servers, which restart, to survive", "none");
+  options.add("failover", "D", requirements.failover, duration(kShortestFault, kLongestFault),
+              "the longest failover of the servers to survive", "none");
   options.add("work-time-p50", "D", requirements.work_p50, duration(1us, 720h),
               "median of the work time under the lock", "unknown");
   options.add("work-time-p99", "D", requirements.work_p99, duration(1us, 720h),
@@ -241,8 +317,8 @@ void ChooseOptions::declare_requirements(OptionList& options) {
               "Zipf exponent of that choice; 0: uniform");
   options.add("rtt", "D", requirements.rtt, duration(0s, 1h),
               "round-trip time between clients and servers", "unknown");
-  options.add("rate", "R", requirements.rate, number(0.001, 10'000'000),
-              "sections per second over all clients", "unknown");
+  options.add("rate", "R", requirements.rate, number(1e-7, 10'000'000),
+              "sections per second over all clients; 0.000278 is one an hour", "unknown");
   options.add("slo", "EXPR", requirements.slos,
               parsed(results::parse_threshold, &results::Threshold::text),
               "objective to keep, such as 'acquire.p99<20ms'", "none");
@@ -253,6 +329,18 @@ void ChooseOptions::declare_requirements(OptionList& options) {
               "unknown");
   options.add_flag("reentrant", requirements.reentrant, "the holder can acquire the lock again");
   options.add_flag("shared", requirements.shared, "several readers can hold the lock together");
+  options.add(
+      "language", "L,...", requirements.languages,
+      each_once(one_of<std::string>(
+          {{"java", "Java"}, {"go", "Go"}, {"python", "Python"}, {"javascript", "JavaScript"}})),
+      "languages of the clients: a lock without a library for each is not recommended, and "
+      "the answer shows their code",
+      "any");
+  options.add(
+      "today", "NAME", requirements.today, parsed(parse_today),
+      "the strategy or library in use, such as redisson: what it costs, what breaks it, and "
+      "what would be better",
+      "none");
 }
 
 void ChooseOptions::declare(OptionList& options) {
@@ -269,6 +357,7 @@ void ChooseOptions::declare(OptionList& options) {
   declare_servers(options, servers);
   options.add_flag("tls", tls, "measure with private servers that speak TLS");
   options.heading("Answer");
+  options.add_flag("why", why, "also the evidence: all strategies, plays, measurements");
   options.add("rank-by", "FIGURE", requirements.rank_by, parsed(parse_ranking_figure),
               "rank by this figure of a run, such as commands_per_section",
               "the one that fits the requirements");

@@ -30,9 +30,9 @@ struct ChooseOptions {
   static constexpr std::string_view kCommand = "choose";
   choose::Requirements requirements;
   std::vector<std::string> files;  ///< none: the reference results
-  bool measure = false;
+  bool measure = false, why = false;
   Duration measure_time = std::chrono::minutes(2);
-  ServerUrls servers;  ///< for --measure, as are the next two
+  ServerUrls servers;  ///< for --measure, and to check the conditions
   bool tls = false;
   OutputOptions output;  ///< `out` is that of --measure
 

@@ -64,6 +64,8 @@ struct Scale {
 
 /// Three significant digits of a value from 0 to below 1000.
 std::string three_digits(double value) {
+  // An hourly job runs at 0.000278 a second.
+  if (value > 0 && value < 0.0995) return fmt::format("{:.3g}", value);
   // Half a step below the powers of ten, so that 9.996 becomes 10 and not 10.00.
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   std::string text = fmt::format("{:.{}f}", value, decimals);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "strategies/postgres/client/session.h"
 
@@ -21,7 +22,9 @@ std::string array_of(std::span<const std::string> texts) {
 class PostgresStore : public Store {
  public:
   PostgresStore(Endpoint endpoint, Duration command_timeout)
-      : env_(make_system_env(0)), session_(std::move(endpoint), command_timeout, *env_) {}
+      : env_(make_system_env(0)),
+        session_(endpoint, command_timeout, *env_),
+        other_(std::move(endpoint), command_timeout, *env_) {}
 
   std::string display() const override { return session_.display(); }
 
@@ -40,6 +43,24 @@ class PostgresStore : public Store {
     // "15.18 (Debian 15.18-0+deb12u1)"
     return StoreFacts{.version = version->value.substr(0, version->value.find(' ')),
                       .instance = started->value};
+  }
+
+  StoreResult<std::map<std::string, std::string>> settings() override {
+    session_.close();
+    std::map<std::string, std::string> found;
+    for (const char* name :
+         {"max_connections", "superuser_reserved_connections", "tcp_keepalives_idle",
+          "tcp_keepalives_interval", "tcp_keepalives_count"}) {
+      const auto value = ask("SELECT setting FROM pg_settings WHERE name = $1", {name});
+      if (!value) return tl::unexpected(value.error());
+      found[name] = value->value;
+    }
+    const auto used =
+        ask("SELECT count(*)::text FROM pg_stat_activity WHERE backend_type = 'client backend' "
+            "AND pid <> pg_backend_pid()");
+    if (used) found["connections"] = used->value;
+    if (const auto pooled = is_pooled()) found["pooler"] = *pooled ? "transaction" : "no";
+    return found;
   }
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
@@ -81,6 +102,23 @@ class PostgresStore : public Store {
   }
 
  private:
+  /// Whether a pooler serves two connections by the same process, or one by several; nothing if
+  /// there is no second connection. See Session::check_pooler().
+  std::optional<bool> is_pooled() {
+    constexpr int kRounds = 3;
+    const Statement process{
+        .name = "pg_backend_pid", .sql = "SELECT pg_backend_pid()", .how = Statement::How::once};
+    std::set<std::string> ours, theirs;
+    for (int round = 0; round < kRounds; ++round) {
+      const auto one = session_.call(process, {}, {}), two = other_.call(process, {}, {});
+      if (!one || !two) return std::nullopt;
+      ours.insert(one->value);
+      theirs.insert(two->value);
+    }
+    other_.close();
+    return ours.size() > 1 || theirs.size() > 1 || ours == theirs;
+  }
+
   /// Drops the schemas whose `name` meets the condition, with `parameter` as its $1; returns how
   /// many.
   StoreResult<std::size_t> drop_schemas(std::string_view condition, const std::string& parameter,
@@ -119,7 +157,7 @@ class PostgresStore : public Store {
   }
 
   std::unique_ptr<Env> env_;
-  Session session_;
+  Session session_, other_;
 };
 
 const StoreRegistration postgres_store({

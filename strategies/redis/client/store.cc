@@ -67,6 +67,23 @@ class RedisStore : public Store {
         .replicas = parse_number<int>(info_field(replication, "connected_slaves")).value_or(0)};
   }
 
+  StoreResult<std::map<std::string, std::string>> settings() override {
+    redis_->close();
+    std::map<std::string, std::string> found;
+    constexpr std::pair<const char*, const char*> kFields[] = {{"memory", "maxmemory"},
+                                                               {"memory", "maxmemory_policy"},
+                                                               {"persistence", "aof_enabled"},
+                                                               {"replication", "connected_slaves"}};
+    for (const auto& [section, field] : kFields) {
+      const auto info = redis_->call(kText, {"INFO", section});
+      if (!info) return tl::unexpected(info.error());
+      if (auto value = info_field(*info, field); !value.empty()) {
+        found[field] = printable(value);
+      }
+    }
+    return found;
+  }
+
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                        const std::stop_token& stop) override {
     redis_->close();

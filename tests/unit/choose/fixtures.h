@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "choose/answer.h"
+#include "strategies/registry.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::choose {
@@ -82,6 +83,11 @@ class World {
   std::vector<const Descriptor*> catalogue_;
   results::Result file_ = results::minimal_result();
 };
+
+/// The answer from the reference results.
+inline Answer ask(const Requirements& requirements) {
+  return choose(requirements, all_strategies(), Evidence({}, reference()));
+}
 
 inline std::vector<std::string> names(const std::vector<Candidate>& ranked) {
   std::vector<std::string> found;

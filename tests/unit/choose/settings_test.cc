@@ -45,8 +45,8 @@ TEST(Settings, FollowFromTheLockAndTheWork) {
       {"--ttl", {}, {.work_p50 = 1s}, "3s"},
       {"--ttl", {.ttl_in_seconds = true}, {.work_p99 = 800ms}, "3s"},
       {"--ttl", {}, {.work_p99 = 1us}, "1s"},
-      {"--ttl", {}, {.clients = 2}, "10s", "default"},
-      {"--ttl", {}, {.work_p99 = 15ms, .rtt = 300ms}, "3100ms"},
+      {"--ttl", {}, {.clients = 2}, "10s", "unknown"},
+      {"--ttl", {}, {.work_p99 = 15ms, .rtt = 300ms}, "4s"},
       {"--ttl", renewed_traits, long_work, "3s", "any length"},
       {"--ttl", renewed_traits, {.rtt = 1s}, "10s"},
       {"--ttl", session, long_work, "3s"},
@@ -62,8 +62,8 @@ TEST(Settings, FollowFromTheLockAndTheWork) {
        "",
        {{"runaway-holder", HazardOutcome::stuck}}},
       {"--renew-cap", renewed_traits, {.work_p99 = 1s}, ""},
-      {"--acquire-timeout", {}, {.work_p99 = 800ms, .clients = 200}, "199s", "not fair"},
-      {"--acquire-timeout", {}, {.work_p99 = 1ms, .clients = 200, .rtt = 20ms}, "6s"},
+      {"--acquire-timeout", {}, {.work_p99 = 800ms, .clients = 200}, "202s", "not fair"},
+      {"--acquire-timeout", {}, {.work_p99 = 1ms, .clients = 200, .rtt = 20ms}, "7s"},
   };
   for (const Advice& one : all) {
     const Answer answer = answer_for(one.traits, one.asked, one.hazards);
@@ -77,12 +77,12 @@ TEST(Settings, FollowFromTheLockAndTheWork) {
 TEST(Ttl, ACrashBlocksTheLockForAsLongAsItsStoreKeepsIt) {
   const Traits counts_seconds{.ttl_in_seconds = true, .kept_longer = 2s};
   EXPECT_THAT(setting(answer_for(counts_seconds, {.work_p99 = 1s}), "--ttl").because,
-              HasSubstr("a crash blocks it for up to 5s"));
+              HasSubstr("a crash blocks it for up to 5 s"));
   const Answer delayed =
       answer_for({.expiry = Expiry::session, .lock_delay = true}, {.use = Use::leader});
-  EXPECT_THAT(setting(delayed, "--ttl").because, HasSubstr("blocked for up to 4s"));
+  EXPECT_THAT(setting(delayed, "--ttl").because, HasSubstr("blocks the lock for up to 4 s"));
   ASSERT_FALSE(delayed.takeovers.empty());
-  EXPECT_THAT(delayed.takeovers.front().text, HasSubstr("after up to 4s"));
+  EXPECT_THAT(delayed.takeovers.front().text, HasSubstr("after 2 s to 4 s"));
 }
 
 TEST(Ttl, OutlastsTheStallsThatWereSeen) {
@@ -91,8 +91,8 @@ TEST(Ttl, OutlastsTheStallsThatWereSeen) {
   world.file().runs[0].release = {.count = 9, .max = 0.25};
   const Setting ttl = setting(world.choose({.work_p99 = 15ms}), "--ttl");
   EXPECT_EQ(ttl.value, "2600ms") << "15 ms and ten stalls, rounded up";
-  EXPECT_THAT(ttl.because, AllOf(HasSubstr("3 × 15ms (the work's p99) = 45 ms"),
-                                 HasSubstr("15ms + 10 × 250 ms (stalls) = 2.52 s")));
+  EXPECT_THAT(ttl.evidence, AllOf(HasSubstr("3 × 15ms (the work's p99) = 45 ms"),
+                                  HasSubstr("15ms + 10 × 250 ms (stalls) = 2.52 s")));
 }
 
 TEST(Ttl, IsASessionThatTheStoreSupports) {
@@ -102,7 +102,7 @@ TEST(Ttl, IsASessionThatTheStoreSupports) {
   world.add(strict);
   const Setting ttl = setting(world.choose({.work_p99 = 1h}), "--ttl");
   EXPECT_EQ(ttl.value, "12s");
-  EXPECT_THAT(ttl.because, HasSubstr("at least 12s (as its members need)"));
+  EXPECT_THAT(ttl.evidence, HasSubstr("12s (as its members need)"));
 }
 
 TEST(Ttl, IsNotThatOfAFaultThatWasInjected) {
@@ -130,14 +130,6 @@ TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
               AllOf(HasSubstr("700 ms late"), HasSubstr("mine.json")));
 }
 
-TEST(Waiting, IsAsItWasMeasured) {
-  const Answer many = answer_for({}, {.work_p99 = 800ms, .clients = 101});
-  EXPECT_EQ(setting(many, "--wait").value, "") << "no other policy was measured";
-  EXPECT_THAT(setting(many, "--wait").evidence, HasSubstr("75 % of the mean wait"));
-  const Traits told{.waiting = WaitPolicy::notify(), .waiting_choices = {}};
-  EXPECT_THAT(setting(answer_for(told, {.clients = 101}), "--wait").because, HasSubstr("notified"));
-}
-
 TEST(Once, SkipsAndLeavesAMark) {
   const Answer answer = answer_for(renewed_traits, {.use = Use::once, .work_p99 = 12h});
   EXPECT_EQ(setting(answer, "--acquire-timeout").value, "0s");
@@ -153,31 +145,23 @@ TEST(Shared, LocksAreTriedWithReadersAndQueueForNobody) {
             "--ttl 1s");
   EXPECT_THAT(answer.assumption, HasSubstr("90 % are assumed to read"));
   EXPECT_EQ(answer.ranked_by.figure, "acquire.p99") << "it is not always taken";
-  EXPECT_TRUE(answer.observations.empty());
 }
 
-TEST(Nodes, AreFiveWithTheirMeasuredCost) {
-  World world;
-  world.add(made_up("x", {.nodes = 2}));
-  results::Run run = measured("x", 1);
-  run.load = {.clients = 1, .nodes = results::Nodes{.count = 5}};
-  run.acquire = {.count = 1, .p50 = 0.002};
-  world.file().runs = {run};
-  const Answer answer = world.choose({.work_p99 = 100ms});
+TEST(Nodes, AreFiveAndHaveTimeForARoundTrip) {
+  const Answer answer = answer_for({.nodes = 2}, {.work_p99 = 100ms});
   EXPECT_EQ(setting(answer, "--nodes").value, "5");
-  EXPECT_THAT(setting(answer, "--nodes").evidence, HasSubstr("5 nodes 2 ms (mine.json)"));
   EXPECT_EQ(setting(answer, "--node-timeout").value, "50ms") << "a twentieth of the TTL";
-  const Answer far = world.choose({.work_p99 = 100ms, .rtt = 100ms});
+  const Answer far = answer_for({.nodes = 2}, {.work_p99 = 100ms, .rtt = 100ms});
   EXPECT_EQ(setting(far, "--node-timeout").value, "300ms") << "or no node could answer";
 }
 
 TEST(CheckCommand, HasTheLoadAndTheSettings) {
   EXPECT_EQ(answer_for({}, {.work_p99 = 80ms, .clients = 200}).check,
-            "lockbench run x --clients 200 --rate 8.75 --hold 80ms --ttl 1s --acquire-timeout 20s");
+            "lockbench run x --clients 200 --rate 8.75 --hold 80ms --ttl 1s --acquire-timeout 21s");
   EXPECT_EQ(answer_for({}, {.work_p50 = 10ms, .work_p99 = 15ms, .clients = 9, .rate = 7, .keys = 3})
                 .check,
             "lockbench run x --clients 9 --keys 3 --rate 7 --hold 'lognormal(10ms,15ms)' "
-            "--ttl 1s --acquire-timeout 1s");
+            "--ttl 1s --acquire-timeout 2s");
 }
 
 TEST(CheckCommand, AssumesNoMoreThanTheLockCanCarry) {
@@ -187,17 +171,6 @@ TEST(CheckCommand, AssumesNoMoreThanTheLockCanCarry) {
             "lockbench run x --clients 32 --rate 10 --hold 'exp(2ms)' --ttl 10s");
   const Answer few = answer_for({}, {.work_p50 = 2ms, .clients = 8, .keys = 1000});
   EXPECT_THAT(few.check, HasSubstr("--rate 2800 ")) << "70 % of what eight clients can";
-}
-
-TEST(Observations, SayWhatNoLockCanChange) {
-  const Answer answer = answer_for({}, {.work_p99 = 500ms, .clients = 3, .rate = 7});
-  EXPECT_THAT(answer.observations, testing::ElementsAre(HasSubstr("1 s (2 × 500 ms)")))
-      << "how many locks a rate takes is said once, as a condition";
-  EXPECT_TRUE(answer_for({}, {.work_p99 = 500ms, .rate = 1}).observations.empty());
-  const Requirements varied{.work_p50 = 1s, .work_p99 = 30min, .clients = 10, .rtt = 1s};
-  EXPECT_THAT(answer_for({}, varied).observations,
-              testing::ElementsAre(HasSubstr("(9 × (2.99 min + 1 s))")))
-      << "the mean decides, not the median";
 }
 
 }  // namespace

@@ -40,6 +40,12 @@ TEST(ChooseCommand, MistakesAreOneLine) {
     expect_refused({"--fair", "--rank-by", figure},
                    AllOf(HasSubstr(figure), HasSubstr("better high or better low")));
   }
+  expect_refused({"--waive", "crash", "--survive", "crash"},
+                 HasSubstr("contradicts --survive crash"));
+  expect_refused({"--slo", "acquire.p99<0s"}, HasSubstr("can never be kept"));
+  expect_refused({"--key-skew", "1"}, HasSubstr("--key-skew requires --keys"));
+  expect_refused({"--today", "redison"}, HasSubstr("neither a strategy nor the name of a library"));
+  expect_refused({"--language", "cobol"}, HasSubstr("is not one of java, go, python, javascript"));
   expect_refused({"--for", "leader", "--measure"}, HasSubstr("--measure requires --for mutex"));
   expect_refused({"--fair", "--format", "csv"}, HasSubstr("table, json, markdown"));
   expect_refused({"--fair", "/nowhere.json"}, HasSubstr("/nowhere.json: cannot be read"));
@@ -63,6 +69,34 @@ TEST(ChooseCommand, ExitsWith99WhereNothingQualifies) {
   const Ran ran = choose({"--stores", "memcached", "--fair"});
   EXPECT_EQ(ran.code, 99);
   EXPECT_THAT(ran.out, AllOf(HasSubstr("qualifies\n"), HasSubstr("without --fair: memcached")));
+}
+
+TEST(ChooseCommand, ExitsWith99WhereNoLockKeepsTheRate) {
+  const Ran ran = choose({"--stores", "redis", "--rate", "600", "--work-time-p50", "2ms"});
+  EXPECT_EQ(ran.code, 99);
+  EXPECT_THAT(ran.out, StartsWith("No lock keeps 600/s on 1 key: it would be taken 120 %"));
+}
+
+TEST(ChooseCommand, AnHourlyJobIsARateAsWell) {
+  const Ran ran = choose({"--stores", "postgres", "--work-time-p50", "1h", "--rate", "0.000278"});
+  EXPECT_EQ(ran.code, 99);
+  EXPECT_THAT(ran.out, HasSubstr("0.000278/s of 1 h"));
+}
+
+TEST(ChooseCommand, TodayMayBeALibrary) {
+  for (const auto& [name, strategy] :
+       {std::pair("redisson", "redis-reentrant-notify"), std::pair("Curator", "zookeeper"),
+        std::pair("redlock", "redlock"), std::pair("shedlock", "postgres-lease")}) {
+    const Ran ran = choose({"--today", name, "--format", "json"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(nlohmann::json::parse(ran.out).at("requirements").at("today"), strategy);
+  }
+}
+
+TEST(ChooseCommand, AServerThatCannotBeAskedIsSaid) {
+  const Ran ran = choose({"--stores", "redis", "--redis", "redis://127.0.0.1:1"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("--redis: its conditions are not checked"));
 }
 
 TEST(ChooseCommand, JudgesByTheFilesGiven) {

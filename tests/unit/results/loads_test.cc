@@ -67,6 +67,10 @@ TEST(Loads, ALabelTellsThePointsApart) {
   EXPECT_EQ(label(near), "alone");
   EXPECT_EQ(label(far), "alone, RTT 1 ms");
   EXPECT_EQ(label(high), "demand at 350/s");
+  Load rare = high, rarer = high;
+  rare.rate = 0.002;
+  rarer.rate = 0.001;
+  EXPECT_NE(label(rare), label(rarer));
 }
 
 TEST(Loads, AResultIsSplitByLoad) {

@@ -132,6 +132,8 @@ TEST(Units, RoundingReachesTheNextUnit) {
 
 TEST(Units, NumbersAndCounts) {
   EXPECT_EQ(human_number(0), "0");
+  EXPECT_EQ(human_number(1.0 / 3600), "0.000278") << "an hourly job";
+  EXPECT_EQ(human_number(0.002), "0.002");
   EXPECT_EQ(human_number(7.25), "7.25");
   EXPECT_EQ(human_number(0.987), "0.99");
   EXPECT_EQ(human_number(812), "812");
