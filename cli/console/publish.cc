@@ -124,6 +124,12 @@ bool save_file(const std::filesystem::path& path, const std::string& text, Conso
   return saved->warning.empty();
 }
 
+bool close_history(history::Log& history, Console& console) {
+  const auto closed = history.close();
+  if (!closed) console.warn("--history: " + closed.error());
+  return closed.has_value();
+}
+
 bool ResultFile::save(const results::Result& result) {
   if (is_stdout()) return print_text(results::to_json(result));
   return save_file(path_, results::to_json(result), console_, "", [&](const std::string& path) {

@@ -5,6 +5,7 @@
 #include "cli/console/console.h"
 #include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
+#include "history/log.h"
 #include "results/report/report.h"
 #include "results/tables/show.h"
 #include "strategies/duration.h"
@@ -35,6 +36,9 @@ std::vector<std::string> missed_thresholds(const std::vector<results::Threshold>
 bool save_file(const std::filesystem::path& path, const std::string& text, Console& console,
                std::string_view what = "",
                const std::function<void(const std::string&)>& told = nullptr);
+
+/// False, with a warning, if the file is not the whole history.
+bool close_history(history::Log& history, Console& console);
 
 /// As the value of --out.
 inline constexpr std::string_view kStdout = "-";

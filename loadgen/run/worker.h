@@ -69,6 +69,7 @@ struct RunShared {
   std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
   Share share{};                         ///< of the clients, which are numbered over all shares
+  history::Log* history = nullptr;       ///< may be null
 
   TimePoint load_start{};
   /// Set before the load starts; the end moves to an earlier time if the load ends early.
@@ -165,6 +166,9 @@ class Worker {
     TimePoint granted_at;
     std::optional<Reading> seen{};  ///< of the counter
   };
+  /// The history's process for the section's lock number `place`: with one for each, releases of
+  /// several locks begin at once. Null without a history.
+  history::Process* process(std::size_t place);
   void hold();
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
@@ -200,6 +204,7 @@ class Worker {
   Random random_;
   Transaction transaction_;  ///< of the current section, like `held_`; both reused
   std::vector<Held> held_;
+  std::vector<history::Process> processes_;
   std::string key_name_;
   AcquireRequest request_;  ///< reused: copying a stop token writes to memory that clients share
   std::unique_ptr<Event> call_;           ///< of a rival only
