@@ -7,19 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
-#include <utility>
 
 namespace lockbench::history {
 namespace {
 
 /// Some seconds of the highest load. With more, the disk does not keep up.
 constexpr std::size_t kMostBuffered = std::size_t{64} << 20;
-
-std::string_view name_of(Function f) { return kFunctions.at(static_cast<std::size_t>(f)); }
-std::string_view name_of(Outcome outcome) {
-  return kOutcomes.at(static_cast<std::size_t>(outcome));
-}
 
 }  // namespace
 
@@ -85,88 +78,72 @@ std::int64_t Log::stamp(TimePoint now) {
   return last_ = std::max<std::int64_t>(last_ + 1, (now - *origin_).count());
 }
 
-template <class Write>
-void Log::append(const Write& write) {
+void Log::append(std::string_view line) {
   if (!failure_.empty()) return;
   if (buffer_.size() > kMostBuffered) {
     failure_ = "the disk is too slow for the load";
     return;
   }
   if (buffer_.empty()) filled_.notify_one();
-  write(std::back_inserter(buffer_));
+  buffer_ += line;
   ++lines_;
 }
-
-Process::Process(Process&& other) noexcept
-    : log_(other.log_),
-      number_(other.number_),
-      open_(std::exchange(other.open_, false)),
-      f_(other.f_),
-      key_(std::move(other.key_)),
-      begun_(other.begun_) {}
 
 Process::~Process() {
   if (!open_) return;
   const std::scoped_lock lock(log_->mutex_);
   // In EDN an open operation has no end.
-  if (log_->form_ == Form::jsonl) write_whole("info", kOpen, {}, false);
+  if (log_->form_ == Form::jsonl) write("info", kOpen);
 }
 
 void Process::acquire(std::string_view key, bool shared, TimePoint now) {
   if (log_ == nullptr) return;
   end(Outcome::info, now);
-  key_ = key;
-  begin(shared ? Function::acquire_shared : Function::acquire, now);
+  begin(shared ? Function::acquire_shared : Function::acquire, key, now);
 }
 
 void Process::release(TimePoint now, std::string_view key) {
-  if (log_ == nullptr) return;
-  if (!key.empty()) key_ = key;
-  begin(is_shared(f_) ? Function::release_shared : Function::release, now);
+  if (log_ == nullptr || open_) return;
+  begin(is_shared(f_) ? Function::release_shared : Function::release, key.empty() ? key_ : key,
+        now);
 }
 
-void Process::begin(Function f, TimePoint now) {
+void Process::begin(Function f, std::string_view key, TimePoint now) {
   f_ = f;
+  key_ = std::string(key);
   open_ = true;
   const std::scoped_lock lock(log_->mutex_);
   if (number_ < 0) number_ = log_->processes_++;
   begun_ = log_->stamp(now);
-  if (log_->form_ != Form::edn) return;
-  log_->append([&](auto to) {
-    fmt::format_to(
-        to, "{{:index {}, :type :invoke, :process {}, :f :{}, :value [\"{}\" nil], :time {}}}\n",
-        log_->lines_, number_, name_of(f_), key_, begun_);
-  });
+  if (log_->form_ == Form::edn) write("invoke", begun_);
 }
 
 void Process::end(Outcome outcome, TimePoint now, std::optional<std::uint64_t> value, bool lost) {
   if (log_ == nullptr || !open_) return;
   open_ = false;
   const std::scoped_lock lock(log_->mutex_);
-  const std::int64_t ended = log_->stamp(now);
-  if (log_->form_ == Form::jsonl) {
-    write_whole(name_of(outcome), outcome == Outcome::info ? kOpen : ended, value, lost);
-  } else {
-    log_->append([&](auto to) {
-      fmt::format_to(
-          to, "{{:index {}, :type :{}, :process {}, :f :{}, :value [\"{}\" {}], :time {}{}}}\n",
-          log_->lines_, name_of(outcome), number_, name_of(f_), key_,
-          value ? std::to_string(*value) : "nil", ended, lost ? ", :lost true" : "");
-    });
-  }
+  const bool never = outcome == Outcome::info && log_->form_ == Form::jsonl;
+  write(kOutcomes.at(static_cast<std::size_t>(outcome)), never ? kOpen : log_->stamp(now), value,
+        lost);
   if (outcome == Outcome::info) number_ = -1;
 }
 
-void Process::write_whole(std::string_view type, std::int64_t end,
-                          std::optional<std::uint64_t> value, bool lost) {
-  log_->append([&](auto to) {
-    fmt::format_to(to,
-                   R"({{"ClientId":{},"Input":{{"f":"{}","key":"{}"}},"Call":{},)"
-                   R"("Output":{{"type":"{}","value":{}{}}},"Return":{}}})"
-                   "\n",
-                   number_, name_of(f_), key_, begun_, type,
-                   value ? std::to_string(*value) : "null", lost ? R"(,"lost":true)" : "", end);
-  });
+void Process::write(std::string_view type, std::int64_t time, std::optional<std::uint64_t> value,
+                    bool lost) {
+  const std::string_view f = kFunctions.at(static_cast<std::size_t>(f_));
+  if (log_->form_ == Form::edn) {
+    log_->append(fmt::format(
+        "{{:index {}, :type :{}, :process {}, :f :{}, :value [\"{}\" {}], :time {}{}}}\n",
+        log_->lines_, type, number_, f, key_, value ? std::to_string(*value) : "nil", time,
+        lost ? ", :lost true" : ""));
+  } else {
+    log_->append(fmt::format(R"({{"ClientId":{},"Input":{{"f":"{}","key":"{}"}},"Call":{},)"
+                             R"("Output":{{"type":"{}","value":{}{}}},"Return":{}}})"
+                             "\n",
+                             number_, f, key_, begun_, type,
+                             value ? std::to_string(*value) : "null", lost ? R"(,"lost":true)" : "",
+                             time));
+  }
 }
 
 }  // namespace lockbench::history

@@ -53,8 +53,6 @@ class Scanner {
     return 0;
   }
 
-  void skip() { ++at_; }
-
   Value value() {
     char c = peek();
     while (c == '#' && good()) {  // a tag, which does not matter, or a set
@@ -194,8 +192,6 @@ class Reader {
  public:
   explicit Reader(Form form) : json_(form == Form::jsonl) {}
 
-  bool json() const { return json_; }
-
   Fields scan(Scanner& scanner) const {
     Fields fields;
     if (json_) {
@@ -273,7 +269,7 @@ class Reader {
     std::int64_t& running = running_[process];
     const auto f = choice<Function>(kFunctions, fields.f.text);
     // The order of the lines is that of the events, whatever their times.
-    const bool timed = fields.begin.kind == Value::Kind::number && fields.begin.number < kOpen;
+    const bool timed = fields.begin.kind == Value::Kind::number && fields.begin.number < kOpen / 2;
     now_ = std::max(now_ + 1, timed ? fields.begin.number : 0);
     if (!outcome) {
       if (running != kNone) {
@@ -342,7 +338,6 @@ tl::expected<History, std::string> read(const Refill& refill, Form form, std::st
   std::string buffer;
   std::size_t at = 0, line = 1;
   bool complete = false;
-  enum class Around { unknown, nothing, vector, ended } around = Around::unknown;
   const auto bad = [&](std::string_view why) {
     return tl::unexpected(fmt::format("{}:{}: {}", name, line, why));
   };
@@ -358,18 +353,14 @@ tl::expected<History, std::string> read(const Refill& refill, Form form, std::st
     const char first = scanner.peek();
     if (scanner.good()) {
       const std::size_t blanks = scanner.at();
-      const bool opens = around == Around::unknown && (first == '[' || first == '(');
-      const bool closes = around == Around::vector && (first == ']' || first == ')');
-      if (opens || closes) {
-        around = opens ? Around::vector : Around::ended;
+      // A vector around all operations does not matter.
+      if (std::string_view("[]()").find(first) != std::string_view::npos) {
         pass(blanks + 1);
         continue;
       }
       const Fields fields = reader.scan(scanner);
       if (!scanner.cut()) {
         pass(blanks);
-        if (around == Around::unknown) around = Around::nothing;
-        if (around == Around::ended) scanner.fail("something follows the end of the vector");
         if (!scanner.error().empty()) return bad(scanner.error());
         if (auto taken = reader.take(fields, static_cast<std::uint32_t>(line)); !taken) {
           return bad(taken.error());
@@ -391,7 +382,6 @@ tl::expected<History, std::string> read(const Refill& refill, Form form, std::st
     buffer.resize(kept + got);
     complete = got == 0;
   }
-  if (around == Around::vector) return bad("the vector of operations has no end");
   return reader.take_all();
 }
 

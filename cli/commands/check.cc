@@ -38,7 +38,7 @@ struct CheckOptions {
 void tell(std::vector<results::HazardEvent>& events, const History& history, const Operation& one,
           std::int64_t origin) {
   const auto add = [&](std::int64_t at, std::string what) {
-    events.push_back({static_cast<double>(at - origin) / 1e9,
+    events.push_back({(static_cast<double>(at) - static_cast<double>(origin)) / 1e9,
                       "process " + history.processes.at(static_cast<std::size_t>(one.process)),
                       std::move(what)});
   };

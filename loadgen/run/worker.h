@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -204,7 +205,7 @@ class Worker {
   Random random_;
   Transaction transaction_;  ///< of the current section, like `held_`; both reused
   std::vector<Held> held_;
-  std::vector<history::Process> processes_;
+  std::deque<history::Process> processes_;
   std::string key_name_;
   AcquireRequest request_;  ///< reused: copying a stop token writes to memory that clients share
   std::unique_ptr<Event> call_;           ///< of a rival only
