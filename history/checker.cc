@@ -269,12 +269,19 @@ class Judge {
   }
 
   void judge_numbers(Places key) {
+    const std::uint64_t before = judgement_.contradictions;
+    constexpr std::string_view kNotHigher = "a later grant's fencing number is not higher";
     std::vector<Place> by_end;
     for (const Place place : key) {
       const Operation& one = at(place);
       if (!acquires(one.f) || one.outcome != Outcome::ok) continue;
       if (one.value < 0 || one.value > kOpen / 4) {
         return refuse(one, "a grant without a fencing number, which --model fenced needs");
+      }
+      // Also if one begins when the other ends: they are the same process's.
+      if (!by_end.empty() && at(by_end.back()).process == one.process &&
+          at(by_end.back()).end == one.begin && number(place) < floor_after(by_end.back())) {
+        contradict(std::string(kNotHigher), {by_end.back(), place});
       }
       by_end.push_back(place);
     }
@@ -283,7 +290,6 @@ class Judge {
     std::vector<Place> by_begin = by_end, by_number = by_end;
     std::ranges::sort(by_begin, {}, [&](Place place) { return at(place).begin; });
     std::ranges::sort(by_end, {}, [&](Place place) { return at(place).end; });
-    const std::uint64_t before = judgement_.contradictions;
     Place highest = kNever;  // of the grants that had ended
     auto ended = by_end.begin();
     for (const Place place : by_begin) {
@@ -291,7 +297,7 @@ class Judge {
         if (highest == kNever || floor_after(*ended) > floor_after(highest)) highest = *ended;
       }
       if (highest == kNever || number(place) >= floor_after(highest)) continue;
-      contradict("a later grant's fencing number is not higher", {highest, place});
+      contradict(std::string(kNotHigher), {highest, place});
     }
     if (judgement_.contradictions > before) return;
     std::ranges::sort(by_number, {}, [&](Place place) { return number(place); });

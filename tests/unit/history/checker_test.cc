@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <sstream>
+#include <tuple>
 
 namespace lockbench::history {
 namespace {
@@ -145,7 +147,9 @@ TEST(HistoryChecker, KnowsItsModelsByName) {
 struct State {
   std::array<int, 3> held{}, shared{};  ///< by process: how often
   std::int64_t floor = 0;
-  auto operator<=>(const State&) const = default;
+  bool operator<(const State& other) const {
+    return std::tie(held, shared, floor) < std::tie(other.held, other.shared, other.floor);
+  }
 };
 
 /// Carries out the operation; false if the lock would not.
@@ -206,7 +210,8 @@ class AllOrders {
     const Operation& one = operations_[i];
     for (std::size_t j = 0; j < operations_.size(); ++j) {
       const Operation& other = operations_[j];
-      const bool same = other.process == one.process && is_shared(other.f) == is_shared(one.f);
+      const bool same = other.process == one.process &&
+                        (is_shared(other.f) == is_shared(one.f) || model_.kind == Kind::fenced);
       if (j > i && same && is_done(done, j)) return false;
       if (is_done(done, j) || other.outcome == Outcome::info) continue;
       if (other.end < one.begin || (j < i && same)) return false;
@@ -278,7 +283,8 @@ TEST_P(CheckerOfRandomHistories, AgreesWithTryingAllOrders) {
       shown.push_back(history.operations[place]);
       sure = sure && (shown.back().outcome == Outcome::ok || !acquires(shown.back().f));
     }
-    if (sure) EXPECT_FALSE(AllOrders(shown, model).explain()) << "shown of history " << i;
+    if (!sure) continue;
+    EXPECT_FALSE(AllOrders(shown, model).explain()) << "shown of history " << i;
   }
   EXPECT_GT(explained, kHistories / 10);
   EXPECT_LT(explained, kHistories * 9 / 10);
