@@ -211,7 +211,7 @@ class Judge {
       end_before(sharing, hold.begin);
       const bool beside_sharers = !hold.shared && !sharing.empty();
       if (exclusive.size() >= model_.permits || beside_sharers) {
-        contradict_hold(hold, exclusive.empty() ? sharing : exclusive);
+        contradict_hold(hold, exclusive.empty() ? sharing : exclusive, model_.permits);
       }
       const Operation& acquired = at(hold.acquired);
       const std::int64_t taken_until =
@@ -250,16 +250,17 @@ class Judge {
       if (after == taken.begin() || std::prev(after)->second <= moment.end) continue;
       std::vector<Hold> others;
       std::ranges::copy_if(holds_, std::back_inserter(others), [&](const Hold& hold) {
-        return hold.begin < moment.begin && hold.end > moment.end &&
+        return hold.begin < moment.end && hold.end > moment.begin &&
                !(hold.shared && moment.shared);
       });
-      contradict_hold(moment, others);
+      contradict_hold(moment, others, kMostShown);
     }
   }
 
-  void contradict_hold(const Hold& hold, const std::vector<Hold>& others) {
+  /// `most`: of the other holds are shown.
+  void contradict_hold(const Hold& hold, const std::vector<Hold>& others, std::size_t most) {
     std::vector<Place> places{hold.acquired, hold.released};
-    for (std::size_t i = 0; i < std::min({others.size(), model_.permits, kMostShown}); ++i) {
+    for (std::size_t i = 0; i < std::min({others.size(), most, kMostShown}); ++i) {
       places.insert(places.end(), {others[i].acquired, others[i].released});
     }
     contradict(model_.kind == Kind::semaphore
