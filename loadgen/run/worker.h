@@ -169,7 +169,7 @@ class Worker {
   };
   /// The history's process for the section's lock number `place`: with one for each, releases of
   /// several locks begin at once. Null without a history.
-  history::Process* process(std::size_t place);
+  history::Process* process_of(std::size_t place);
   void hold();
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);

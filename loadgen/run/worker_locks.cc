@@ -96,7 +96,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   request_.deadline = deadline;
   const Effort before = env_.effort();
   const WaitTicket wait = run_.handoff.begin_wait(key, wanted.mode);
-  history::Process* const process = this->process(held_.size());
+  history::Process* const process = process_of(held_.size());
   if (process != nullptr) {
     // The part of the name that differs between runs and keys: redis-queue:1:0.
     const std::size_t begin = key_name_.find('{') + 1;
@@ -152,7 +152,7 @@ void Worker::give_back(bool written) {
     if (written) write_counter(*held);
     now = base_env_->now();
     const auto place = static_cast<std::size_t>(held_.rend() - held) - 1;
-    if (history::Process* const process = this->process(place)) process->release(now);
+    if (history::Process* const process = process_of(place)) process->release(now);
     run_.audit.leave(held->key, held->lease.mode, now);
     // Omits holds cut short by the end of the run.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
@@ -164,7 +164,7 @@ void Worker::give_back(bool written) {
   }
 }
 
-history::Process* Worker::process(std::size_t place) {
+history::Process* Worker::process_of(std::size_t place) {
   if (run_.history == nullptr) return nullptr;
   while (processes_.size() <= place) processes_.emplace_back(run_.history);
   return &processes_[place];
@@ -292,7 +292,7 @@ void Worker::release(const Held& held, TimePoint begun_at) {
   const bool awaited = run_.handoff.release_started(held.key, lease.mode, begun_at);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
-  if (history::Process* const process = this->process(held_.size() - 1)) {
+  if (history::Process* const process = process_of(held_.size() - 1)) {
     // A client that learns that the lock is no longer its own does not hold it either.
     const bool unknown = result.outcome == ReleaseOutcome::failed;
     process->end(unknown ? history::Outcome::info : history::Outcome::ok, done_at, {},

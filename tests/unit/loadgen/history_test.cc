@@ -75,25 +75,36 @@ TEST_F(HistoryOfARun, OfNoLockIsNot) {
   }
 }
 
+/// Clients ask again each 100 us.
+struct PollingLock {
+  std::set<std::string, std::less<>> taken{};
+  int attempts = 0;               ///< at a taken lock
+  int leaks_after = 1 << 30;      ///< each so many of these are granted
+  std::function<void()> asked{};  ///< at each request
+
+  Behaviour behaviour() {
+    return {.acquire =
+                [this](const Context& context, const AcquireRequest& request) {
+                  if (asked) asked();
+                  while (!taken.emplace(request.key).second && ++attempts % leaks_after != 0) {
+                    const TimePoint again = context.env.now() + 100us;
+                    if (context.env.wait(nullptr, again, request.stop) == WaitResult::stopped) {
+                      return outcome(AcquireOutcome::abandoned);
+                    }
+                  }
+                  return grant(request);
+                },
+            .release =
+                [this](const Lease& lease) {
+                  taken.erase(lease.key);
+                  return ReleaseResult{ReleaseOutcome::released, {}};
+                }};
+  }
+};
+
 TEST_F(HistoryOfARun, ALockThatFailsRarelyIsCaughtAsOftenAsByTheAudit) {
-  // Every 1000th attempt at a taken lock is granted nevertheless.
-  std::set<std::string, std::less<>> taken;
-  int attempts = 0;
-  const Behaviour leaks{.acquire =
-                            [&](const Context& context, const AcquireRequest& request) {
-                              while (!taken.emplace(request.key).second && ++attempts % 1000 != 0) {
-                                if (context.env.wait(nullptr, context.env.now() + 100us,
-                                                     request.stop) == WaitResult::stopped) {
-                                  return outcome(AcquireOutcome::abandoned);
-                                }
-                              }
-                              return grant(request);
-                            },
-                        .release =
-                            [&](const Lease& lease) {
-                              taken.erase(lease.key);
-                              return ReleaseResult{ReleaseOutcome::released, {}};
-                            }};
+  PollingLock lock{.leaks_after = 1000};
+  const Behaviour leaks = lock.behaviour();
   plan_.workload.keys = 3;
   plan_.workload.clients = 12;
   plan_.workload.duration = 600ms;
@@ -120,9 +131,10 @@ TEST_F(HistoryOfARun, EachOutcomeHasItsPlace) {
           },
       .release =
           [&](const Lease&) {
-            return ReleaseResult{static_cast<ReleaseOutcome>(calls % 3), "reason"};
+            return ReleaseResult{static_cast<ReleaseOutcome>(calls / 6 % 3), "reason"};
           }};
   plan_.workload.clients = 1;
+  end_after(100);
   const results::Run run = record(scripted("unsure", unsure));
   EXPECT_EQ(count(history::Outcome::fail), run.outcomes.timed_out + run.outcomes.refused +
                                                run.outcomes.failed + run.outcomes.abandoned);
@@ -133,8 +145,14 @@ TEST_F(HistoryOfARun, EachOutcomeHasItsPlace) {
 
 TEST_F(HistoryOfARun, AStoppedRunLosesNothing) {
   plan_.workload.duration = 60s;
-  plan_.before_load = [this] { stop_.request_stop(); };
-  const results::Run run = record(named("local-mutex"));
+  PollingLock lock;
+  int asked = 0;
+  lock.asked = [&] {
+    if (++asked == 50) stop_.request_stop();
+  };
+  const Behaviour stopped = lock.behaviour();
+  const results::Run run = record(scripted("stopped", stopped));
+  EXPECT_GT(history_.operations.size(), 90U);
   EXPECT_EQ(count(history::Outcome::info), 0U) << "all operations have ended";
   agreed(run, "mutex");
 }
