@@ -164,8 +164,9 @@ class Names {
   std::size_t find(std::string_view name) {
     const auto found = numbers_.find(name);
     if (found != numbers_.end()) return found->second;
-    numbers_.emplace(names_.emplace_back(name), names_.size() - 1);
-    return names_.size() - 1;
+    const std::size_t next = names_.size();
+    numbers_.emplace(names_.emplace_back(name), next);
+    return next;
   }
 
   struct Hash : std::hash<std::string_view> {

@@ -110,9 +110,10 @@ std::string to_text(const History& history, const Judgement& judgement, const Js
   }
   text += fmt::format("{}: violated: {} operations on {} keys cannot be explained; the first:\n",
                       model, judgement.contradictions, judgement.keys_contradicted);
-  const Json& first = json["first"];
-  text += fmt::format("{} (lines {}): {}\n", first["key"].get<std::string>(),
-                      fmt::join(first["lines"], ", "), judgement.first->why);
+  const auto key = json["first"]["key"].get<std::string>();
+  const auto lines = json["first"]["lines"].get<std::vector<std::uint32_t>>();
+  text += fmt::format("{} (lines {}): {}\n", key.empty() ? "the lock" : key, fmt::join(lines, ", "),
+                      judgement.first->why);
   return text + results::timeline_text(timeline(history, *judgement.first));
 }
 

@@ -77,13 +77,20 @@ TEST(CheckCommand, NamesTheFileAndTheLineOfABadOperation) {
                  HasSubstr(sharing.path() + ":1: operations in shared mode need --model shared"));
 }
 
+/// `lockbench run`, in a process of its own.
+test::Outcome run(const test::Scratch& scratch, const std::vector<std::string>& more) {
+  std::vector<std::string> words{"run", "--quiet", "--out", "/dev/null"};
+  words.insert(words.end(), more.begin(), more.end());
+  return test::Program(scratch, words).finish();
+}
+
 TEST(CheckCommand, JudgesWhatARunWrites) {
   const test::Scratch scratch;
   for (const char* const file : {"h.edn", "h.jsonl"}) {
-    const std::string path = (scratch.path() / file).string();
+    const std::string path = (scratch / file).string();
     for (const auto& [strategy, code] : {std::pair("none", 3), std::pair("local-mutex", 0)}) {
-      const Ran measured = ran({"run", strategy, "--iterations", "300", "--hold", "100us",
-                                "--quiet", "--out", "/dev/null", "--history", path});
+      const auto measured =
+          run(scratch, {strategy, "--iterations", "300", "--hold", "100us", "--history", path});
       EXPECT_EQ(measured.code, 0) << measured.err;
       EXPECT_EQ(ran({"check", path}).code, code) << file << " " << strategy;
     }
@@ -92,10 +99,9 @@ TEST(CheckCommand, JudgesWhatARunWrites) {
 
 TEST(CheckCommand, AHistoryThatIsNotWholeIsAnErrorOfTheRun) {
   const test::Scratch scratch;
-  const std::string path = (scratch.path() / "h.edn").string();
+  const std::string path = (scratch / "h.edn").string();
   std::filesystem::create_symlink("/dev/full", path);
-  const Ran measured = ran({"run", "local-mutex", "--iterations", "10", "--hold", "0s", "--out",
-                            "/dev/null", "--history", path});
+  const auto measured = run(scratch, {"local-mutex", "--iterations", "10", "--history", path});
   EXPECT_EQ(measured.code, 2);
   EXPECT_THAT(measured.err,
               HasSubstr("--history: " + path + " is not the whole history: No space"));

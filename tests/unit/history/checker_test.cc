@@ -26,7 +26,8 @@ History history_of(std::string_view text) {
     std::istringstream words{std::string(text.substr(0, end))};
     text.remove_prefix(std::min(end + 1, text.size()));
     std::string process, f, outcome, times, value;
-    words >> process >> f >> outcome >> times >> value;
+    if (!(words >> process >> f >> outcome >> times)) break;
+    words >> value;
     Operation& one = history.operations.emplace_back();
     one.line = static_cast<std::uint32_t>(history.operations.size());
     one.process = process.at(1) - '0';
