@@ -230,7 +230,7 @@ TEST_P(HistoryOfABrokenLock, AgreesWithTheAuditWhenLeasesExpireUnderTheirHolders
 }
 
 INSTANTIATE_TEST_SUITE_P(Flaws, HistoryOfABrokenLock, testing::ValuesIn(test::all_flaws()),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& instance) { return std::string(instance.param); });
 
 }  // namespace
 }  // namespace lockbench::loadgen
