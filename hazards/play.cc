@@ -149,7 +149,10 @@ void ClientProcess::signal(int number) {
 }
 
 Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
-    : play_(play), name_(std::move(name)), process_(play.servers_.client_program()) {
+    : play_(play),
+      name_(std::move(name)),
+      process_(play.servers_.client_program()),
+      history_(play.servers_.history()) {
   const PrivateStore& store = play_.store();
   std::vector<std::uint16_t> ports;
   for (const std::size_t member : settings.members) {
@@ -209,7 +212,9 @@ void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
   play_.timeline().add(asks_at_, name_, "asks for the lock");
   Request request = acquire_request(wait);
   request.at = at;
-  request.release_at_once = at.has_value();
+  request.release_at_once = releases_at_once_ = at.has_value();
+  asked_for_ = play_.lock_name();
+  history_.acquire(asked_for_, false, BootClock::now());
   process_.send(request);
 }
 
@@ -245,8 +250,33 @@ Grant Actor::tell_acquire() {
     text += ": " + grant.reason;
   }
   play_.timeline().add(grant.answered_at, name_, text);
+  tell_history(grant);
   require_in_time(name_ + " asked for the lock", asks_at_, grant.asked_at, play_.tolerance());
   return std::move(grant);
+}
+
+void Actor::tell_history(const Grant& grant) {
+  using history::Outcome;
+  const TimePoint now = BootClock::now();
+  const bool unknown = grant.outcome == AcquireOutcome::unknown;
+  history_.end(grant.granted() ? Outcome::ok
+               : unknown       ? Outcome::info
+                               : Outcome::fail,
+               now, grant.fencing);
+  if (grant.granted()) held_[grant.lease] = asked_for_;
+  if (!grant.granted() || !releases_at_once_) return;
+  history_.release(now, asked_for_);
+  history_.end(Outcome::info, now);
+  held_.erase(grant.lease);
+}
+
+void Actor::tell_death(const std::string& how) {
+  play_.record_fault(name_ + how);
+  for (const auto& [lease, lock] : held_) {
+    if (history_.open()) break;
+    history_.release(BootClock::now(), lock);
+    history_.end(history::Outcome::ok, BootClock::now(), {}, true);
+  }
 }
 
 Grant Actor::acquire(Duration wait) {
@@ -272,7 +302,17 @@ Grant Actor::must_acquire() {
   return grant;
 }
 
+void Actor::begin_release(const Grant& grant) {
+  const auto held = held_.extract(grant.lease);
+  if (!held.empty()) history_.release(BootClock::now(), held.mapped());
+}
+
 ReleaseOutcome Actor::tell_release(const Answer& answer) {
+  // Stays open if it failed, as it may be tried again.
+  if (answer.released != ReleaseOutcome::failed) {
+    history_.end(history::Outcome::ok, BootClock::now(), {},
+                 answer.released == ReleaseOutcome::not_owner);
+  }
   play_.timeline().add(answer.at, name_,
                        std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));
   return answer.released;
@@ -280,12 +320,14 @@ ReleaseOutcome Actor::tell_release(const Answer& answer) {
 
 void Actor::start_release(const Grant& grant) {
   play_.timeline().add_now(name_, "starts to release");
+  begin_release(grant);
   process_.send(Request{.what = Request::What::release, .lease = grant.lease});
 }
 
 ReleaseOutcome Actor::finish_release() { return tell_release(receive(kReplyTimeout)); }
 
 ReleaseOutcome Actor::release(const Grant& grant) {
+  begin_release(grant);
   return tell_release(call({.what = Request::What::release, .lease = grant.lease}));
 }
 
@@ -340,7 +382,7 @@ void Actor::shift_clock(Duration by) {
 void Actor::kill() {
   process_.signal(SIGKILL);
   process_.await_death();
-  play_.record_fault(name_ + " is killed");
+  tell_death(" is killed");
 }
 
 void Actor::stop() {
@@ -356,7 +398,7 @@ void Actor::resume() {
 
 void Actor::await_death() {
   process_.await_death();
-  play_.record_fault(name_ + " dies");
+  tell_death(" dies");
 }
 
 void Actor::await_stop() {
@@ -388,6 +430,11 @@ void Play::wait_until(TimePoint due) const {
   due = std::max(due, BootClock::now());
   std::this_thread::sleep_until(due);
   require_in_time("a pause ended", due, BootClock::now(), tolerance());
+}
+
+std::string Play::lock_name() const {
+  const std::size_t begin = key_.find('{') + 1;
+  return fmt::format("{}:{}", name_, key_.substr(begin, key_.size() - begin - 1));
 }
 
 void Play::change_key() { key_ = fmt::format("{}-{}}}", first_key_, ++keys_); }

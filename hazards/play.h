@@ -16,6 +16,7 @@
 #include "deployment/failure.h"
 #include "hazards/messages.h"
 #include "hazards/scenario.h"
+#include "history/log.h"
 
 namespace lockbench::hazards {
 
@@ -154,13 +155,21 @@ class Actor {
   /// These add the outcome of a request to the timeline.
   Grant tell_acquire();
   ReleaseOutcome tell_release(const Answer& answer);
+  void tell_history(const Grant& grant);
+  /// In the history, a client that dies holds its locks no longer.
+  void tell_death(const std::string& how);
+  void begin_release(const Grant& grant);
 
   Play& play_;
   const std::string name_;
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
   ClientProcess process_;
-  Duration wait_{};      ///< of the latest start_acquire()
-  TimePoint asks_at_{};  ///< when the client should ask
+  history::Process history_;
+  std::string asked_for_;            ///< name of the lock
+  bool releases_at_once_ = false;    ///< that one
+  std::map<int, std::string> held_;  ///< names of the locks by lease, until their release
+  Duration wait_{};                  ///< of the latest start_acquire()
+  TimePoint asks_at_{};              ///< when the client should ask
   int acquire_commands_ = 0, release_commands_ = 0;
 };
 
@@ -192,6 +201,10 @@ class Play {
   /// Returns at `due`, or immediately if that has passed. Throws Disturbed if it returns late.
   void wait_until(TimePoint due) const;
 
+  /// For the history.
+  void set_name(std::string name) { name_ = std::move(name); }
+  /// The history's name of the current lock: "late-release/redis-setnx:17".
+  std::string lock_name() const;
   const std::string& key() const { return key_; }
   /// From now on, all clients use another lock.
   void change_key();
@@ -213,7 +226,7 @@ class Play {
   const std::shared_ptr<PrivateStore> store_;
   const Descriptor& strategy_;
   const std::string first_key_;
-  std::string key_;
+  std::string key_, name_;
   int keys_ = 1, clients_ = 0;
   Duration ttl_;
   std::uint64_t accepted_writes_ = 0;

@@ -31,6 +31,7 @@ Started start_store(const Descriptor& strategy, deployment::LocalHost& host, Set
 
 void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> store) {
   Play play(servers, std::move(store), *cell.strategy);
+  play.set_name(fmt::format("{}/{}", cell.scenario->name, cell.strategy->name));
   try {
     Verdict verdict = cell.scenario->play(play);
     cell.observed = verdict.outcome;
@@ -61,6 +62,7 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
   std::unique_ptr<ServerPool> pool(new ServerPool);
   pool->client_program_ =
       options.client_program.empty() ? "/proc/self/exe" : std::move(options.client_program);
+  pool->history_ = options.history;
   return deployment::attempt([&] {
     pool->host_ = need(deployment::LocalHost::open(options.tls));
     const auto& redis = *deployment::find_private_store_kind("redis");

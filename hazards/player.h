@@ -23,6 +23,7 @@ class ServerPool {
   struct Options {
     std::filesystem::path client_program{};  ///< understands `client`; empty: this program
     bool tls = false;                        ///< servers speak TLS, and clients verify them
+    history::Log* history = nullptr;         ///< takes the operations of all plays; may be null
   };
 
   static tl::expected<std::unique_ptr<ServerPool>, std::string> open(Options options);
@@ -33,12 +34,14 @@ class ServerPool {
   /// A Redis that no fault touches.
   std::string counter_url() const { return counter_->urls().front(); }
   const std::filesystem::path& client_program() const { return client_program_; }
+  history::Log* history() const { return history_; }
   std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port) { return host_->line_to(port); }
 
  private:
   ServerPool() = default;
 
   std::filesystem::path client_program_;
+  history::Log* history_ = nullptr;
   std::unique_ptr<deployment::LocalHost> host_;  ///< outlives its servers
   std::unique_ptr<PrivateStore> counter_;
   std::mutex mutex_;

@@ -106,6 +106,7 @@ Command merge_command();
 Command renewal_command();
 Command quorum_command();
 Command capacity_command();
+Command check_command();
 Command compare_command();
 Command report_command();
 Command show_command();

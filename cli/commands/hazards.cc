@@ -29,6 +29,7 @@ struct HazardOptions {
   bool tls = false;  ///< of the servers
   int at_once = 6;   ///< plays side by side
   int repeat = 1;    ///< plays of each cell
+  std::string history;
   OutputOptions output;
 
   void declare(OptionList& options) {
@@ -51,6 +52,7 @@ struct HazardOptions {
                 "plays of each cell, to see whether its outcome is stable");
     options.add("at-once", "N", at_once, whole_number(1, 64), "plays side by side");
     options.add_flag("tls", tls, "servers speak TLS, and clients verify them");
+    declare_history(options, history);
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
 
@@ -200,15 +202,19 @@ int play_hazards(const HazardOptions& given) {
   const std::vector<Cell> cells = cells_of(options, result.skipped);
   result.hazards.emplace();
   const std::string out = out_path(options.output, result);
+  check_history(options.history, out);
   Session session(options.output);
   Console& console = session.console();
   result.workload = workload_record(given);
   result.interrupted = true;  // until it is over
   ResultFile file(out, console);
+  std::unique_ptr<history::Log> log;
+  if (!options.history.empty()) log = must(history::Log::open(options.history), "--history");
   std::vector<Cell> plays = hazards::repeated(cells, options.repeat);
   std::vector<Repeated> played;
   {
-    const auto servers = must(hazards::ServerPool::open({.tls = options.tls}));
+    const auto servers =
+        must(hazards::ServerPool::open({.tls = options.tls, .history = log.get()}));
     HazardProgress progress(console, plays);
     std::vector<Cell> over = plays;  // a copy to save: other threads change `plays`
     const auto on_done = [&](const Cell& cell) {
@@ -227,7 +233,9 @@ int play_hazards(const HazardOptions& given) {
     console.warn(fmt::format("unstable: {} / {}: {}", cell.shown.scenario->name,
                              cell.shown.strategy->name, cell.tally()));
   }
-  return finish(result, options.output, file, ending_of(played, options), text_of(result, options));
+  Ending ending = ending_of(played, options);
+  if (log) ending.errors |= !close_history(*log, console);
+  return finish(result, options.output, file, ending, text_of(result, options));
 }
 
 }  // namespace

@@ -192,6 +192,7 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
   leave_to_the_loads(options_, result_.workload);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
+  check_history(options_.history, out_);
   if (options_.hdr.empty()) return;
   // The directory is created if necessary.
   must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hgrm"), "--hdr");
@@ -232,6 +233,9 @@ bool Measurement::deploy(Session& session) {
   result_.environment.servers = servers_->facts;
   // Their versions are known only now.
   check_resumed();
+  if (!options_.history.empty()) {
+    history_ = must(history::Log::open(options_.history), "--history");
+  }
   result_.interrupted = true;  // until it is over
   file_.emplace(out_, session.console());
   maker_ = maker_of(out_, result_, options_.metrics);
@@ -266,6 +270,7 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
   }
   plan.maker = maker_;
   plan.watcher = metrics_->watcher();
+  plan.history = history_.get();
   plan.faults = options_.faults;
   plan.fault_target = &*faults_;
   plan.run_over = [this](const results::Run& run) {
@@ -302,6 +307,7 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
     result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
   }
   errors_ |= faults_->failed();
+  if (history_) errors_ |= !close_history(*history_, console);
   for (const auto& [strategy, named] : selected_) {
     if (!result_.interrupted) break;
     const auto known =

@@ -8,6 +8,7 @@
 #include "cli/options/load_options.h"
 #include "deployment/deployment.h"
 #include "exporter/exporter.h"
+#include "history/log.h"
 #include "loadgen/run/runner.h"
 #include "strategies/duration.h"
 
@@ -84,6 +85,7 @@ class Measurement {
   std::optional<Metrics> metrics_;
   std::optional<deployment::Deployment> servers_;
   std::optional<FaultServers> faults_;
+  std::unique_ptr<history::Log> history_;  ///< of --history
   loadgen::RunMaker maker_;  ///< empty: this process has all clients
   bool errors_ = false;
 };

@@ -146,6 +146,20 @@ bool save_file(const std::filesystem::path& path, const std::string& text, Conso
   return saved->warning.empty();
 }
 
+void check_history(const std::string& history, const std::string& out) {
+  if (history.empty()) return;
+  if (same_file(history, out)) {
+    throw UsageError("--history and --out must be different files: both are {}", out);
+  }
+  must(results::check_writable(history), "--history");
+}
+
+bool close_history(history::Log& history, Console& console) {
+  const auto closed = history.close();
+  if (!closed) console.warn("--history: " + closed.error());
+  return closed.has_value();
+}
+
 bool ResultFile::save(const results::Result& result) {
   if (is_stdout()) return print_text(results::to_json(result));
   return save_file(path_, results::to_json(result), console_, "", [&](const std::string& path) {

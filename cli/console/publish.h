@@ -5,6 +5,7 @@
 #include "cli/console/console.h"
 #include "cli/console/deploy.h"
 #include "cli/options/load_options.h"
+#include "history/log.h"
 #include "results/report/report.h"
 #include "results/tables/show.h"
 #include "strategies/duration.h"
@@ -40,6 +41,11 @@ UnkeptThresholds unkept_thresholds(const std::vector<results::Threshold>& thresh
 bool save_file(const std::filesystem::path& path, const std::string& text, Console& console,
                std::string_view what = "",
                const std::function<void(const std::string&)>& told = nullptr);
+
+/// Call before the load: a UsageError if --history is given and cannot be written, or is `out`.
+void check_history(const std::string& history, const std::string& out);
+/// False, with a warning, if the file is not the whole history.
+bool close_history(history::Log& history, Console& console);
 
 /// As the value of --out.
 inline constexpr std::string_view kStdout = "-";

@@ -338,6 +338,16 @@ void RunOptions::declare(OptionList& options) {
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing");
   options.add("hdr", "DIR", hdr, path(),
               "also write HdrHistogram percentiles of each run, in µs, to DIR (.hgrm)");
+  declare_history(options, history);
+}
+
+void declare_history(OptionList& options, std::string& history) {
+  const auto parse = [](const std::string& text) {
+    return history::form_of(text).map([&](history::Form) { return text; });
+  };
+  options.add("history", "FILE", history, parsed(parse),
+              "also write each operation on a lock: .edn for Jepsen's tools, .jsonl for Porcupine; "
+              "lockbench check judges it");
 }
 
 std::vector<loadgen::Workload> LoadOptions::points() const {
@@ -458,6 +468,14 @@ void LoadOptions::complete(const OptionList& options) {
 
 void RunOptions::complete(const OptionList& options) {
   LoadOptions::complete(options);
+  if (!history.empty() && output.resume) {
+    throw UsageError("--history cannot be combined with --resume: it would lack the earlier runs");
+  }
+  const auto launched = loadgen::cluster::launched();
+  if (!history.empty() && launched && launched->size > 1) {
+    throw UsageError("--history cannot be written by {} ranks, only by one process",
+                     launched->size);
+  }
   const bool limited = workload.iterations || workload.trace;
   if (limited && !options.given("duration")) workload.duration = kMaxDurationOfIterations;
   decided = {.clients = options.given("clients"),

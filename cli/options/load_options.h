@@ -4,6 +4,7 @@
 
 #include "cli/options/option.h"
 #include "exporter/addresses.h"
+#include "history/operation.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
 #include "results/stats/threshold.h"
@@ -93,7 +94,8 @@ struct LoadOptions {
 struct RunOptions : LoadOptions {
   static constexpr std::string_view kCommand = "run";
   std::vector<results::Threshold> thresholds;
-  std::string hdr;  ///< directory for HdrHistogram files; empty: none
+  std::string hdr;      ///< directory for HdrHistogram files; empty: none
+  std::string history;  ///< file of all operations; empty: none
   bool allow_no_grants = false;
 
   void declare(OptionList& options);
@@ -105,6 +107,9 @@ inline constexpr Duration kMaxDurationOfIterations = std::chrono::hours(1);
 /// Without --duration, any other run lasts until it has the contended grants for a verdict, at most
 /// this long.
 inline constexpr Duration kLongestByDefault = std::chrono::seconds(10);
+
+/// --history of the commands that take it.
+void declare_history(OptionList& options, std::string& history);
 
 /// The options of a command, bound to `values`, which must outlive the list.
 template <class Options>

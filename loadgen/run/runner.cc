@@ -141,7 +141,8 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
           .audit = Audit(plan.workload.key_count()),
           .handoff = HandoffTracker(plan.workload.key_count()),
           .used = UsedKeys(plan.workload.key_count() + plan.workload.clients),
-          .share = share};
+          .share = share,
+          .history = plan.history};
 }
 
 void record_services(RunShared& run) { record_services(run, run.services, nullptr); }

@@ -11,6 +11,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "history/log.h"
 #include "loadgen/record/certificate.h"
 #include "loadgen/record/metrics.h"
 #include "loadgen/run/fault.h"
@@ -107,7 +108,8 @@ struct RunPlan {
   /// Whether the private servers of a strategy get faster while they run, as a JVM does; may be
   /// empty.
   std::function<bool(const Descriptor&)> warms_up;
-  RunMaker maker;  ///< of its runs; empty: this process has all clients
+  history::Log* history = nullptr;  ///< takes the operations of every run; may be null
+  RunMaker maker;                   ///< of its runs; empty: this process has all clients
   std::function<MachineReading()> machine = read_machine;
   /// Whether a strategy's servers outlive this process, and keys left in them too; empty: they do.
   std::function<bool(const Descriptor&)> servers_stay;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -71,6 +72,7 @@ struct RunShared {
   std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
   std::unique_ptr<Victim> victim{};      ///< of a run with faults of clients only
   Share share{};                         ///< of the clients, which are numbered over all shares
+  history::Log* history = nullptr;       ///< may be null
 
   TimePoint load_start{};
   /// The measured window. Set before the load starts; its end moves to an earlier time if the load
@@ -193,6 +195,9 @@ class Worker {
     TimePoint granted_at;
     std::optional<Reading> seen{};  ///< of the counter
   };
+  /// The history's process for the section's lock number `place`: with one for each, releases of
+  /// several locks begin at once. Null without a history.
+  history::Process* process_of(std::size_t place);
   void hold();
   bool is_victim() const { return own_services_ != nullptr; }
   /// Forgets the locks without giving them back.
@@ -236,6 +241,7 @@ class Worker {
   Random random_;
   Transaction transaction_;  ///< of the current section, like `held_`; both reused
   std::vector<Held> held_;
+  std::deque<history::Process> processes_;
   std::string key_name_;
   AcquireRequest request_;  ///< reused: copying a stop token writes to memory that clients share
   std::unique_ptr<Event> call_;           ///< of a rival only

@@ -96,6 +96,13 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   request_.deadline = deadline;
   const Effort before = env_.effort();
   const WaitTicket wait = run_.handoff.begin_wait(key, wanted.mode);
+  history::Process* const process = process_of(held_.size());
+  if (process != nullptr) {
+    // The part of the name that differs between runs and keys: redis-queue:1:0.
+    const std::size_t begin = key_name_.find('{') + 1;
+    process->acquire(std::string_view(key_name_).substr(begin, key_name_.size() - begin - 1),
+                     wanted.mode == Mode::shared, base_env_->now());
+  }
   const AcquireMark mark = run_.audit.begin_acquire(key);
   AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
@@ -104,6 +111,10 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   phase_ = phase_of_end(ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   if (result.outcome != AcquireOutcome::acquired) {
+    if (process != nullptr) {
+      const bool unknown = result.outcome == AcquireOutcome::unknown;
+      process->end(unknown ? history::Outcome::info : history::Outcome::fail, ended);
+    }
     // If a section takes several locks, this one may just have been on its way back.
     const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
     if (taken) run_.handoff.found_taken(key, wait);
@@ -118,6 +129,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
       held_.emplace_back(Held{.key = key, .lease = *std::move(result.lease), .granted_at = ended});
   const Lease& lease = held.lease;
   run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
+  if (process != nullptr) process->end(history::Outcome::ok, ended, lease.fencing);
   note_grant(key, wait, intended, ended);
   // Holders of a shared lock arrive in any order, so their numbers must not reject one another.
   auto seen = counter_->read(key, lease.mode == Mode::shared ? std::nullopt : lease.fencing);
@@ -138,6 +150,8 @@ void Worker::give_back(bool written) {
   for (auto held = held_.rbegin(); held != held_.rend(); ++held) {
     if (written) write_counter(*held);
     now = base_env_->now();
+    const auto place = static_cast<std::size_t>(held_.rend() - held) - 1;
+    if (history::Process* const process = process_of(place)) process->release(now);
     run_.audit.leave(held->key, held->lease.mode, now);
     // Omits holds cut short by the end of the run.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
@@ -147,6 +161,12 @@ void Worker::give_back(bool written) {
     held_.pop_back();
     if (!held_.empty()) now = base_env_->now();
   }
+}
+
+history::Process* Worker::process_of(std::size_t place) {
+  if (run_.history == nullptr) return nullptr;
+  while (processes_.size() <= place) processes_.emplace_back(run_.history);
+  return &processes_[place];
 }
 
 void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at) {
@@ -290,6 +310,12 @@ void Worker::release(const Held& held, TimePoint begun_at) {
   const bool awaited = run_.handoff.release_started(held.key, lease.mode, begun_at);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
+  if (history::Process* const process = process_of(held_.size() - 1)) {
+    // A client that learns that the lock is no longer its own does not hold it either.
+    const bool unknown = result.outcome == ReleaseOutcome::failed;
+    process->end(unknown ? history::Outcome::info : history::Outcome::ok, done_at, {},
+                 result.outcome == ReleaseOutcome::not_owner);
+  }
   if (awaited) {
     const bool released = result.outcome == ReleaseOutcome::released;
     run_.handoff.release_finished(held.key, begun_at, released, completed_);

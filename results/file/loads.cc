@@ -149,9 +149,9 @@ std::string text_in(const std::map<std::string, OptionValue>& values, const std:
 std::string value_text(const OptionValue& value) { return std::visit(ValueText{}, value); }
 
 bool is_of_output(std::string_view key) {
-  constexpr std::array<std::string_view, 14> kKeys{
+  constexpr std::array<std::string_view, 15> kKeys{
       "out",  "format",         "columns", "quiet",  "config", "hdr",      "report",
-      "push", "metrics_listen", "linger",  "resume", "record", "workload", "events"};
+      "push", "metrics_listen", "linger",  "resume", "record", "workload", "events", "history"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 

@@ -291,17 +291,21 @@ std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards) {
   return lines;
 }
 
-std::string explain(const Hazard& hazard) {
-  std::string out = fmt::format("{} / {}: {} ({} declared)\n", hazard.scenario, hazard.strategy,
-                                hazard.observed, hazard.expected);
+std::string timeline_text(const std::vector<HazardEvent>& events) {
+  std::string out;
   std::size_t width = 0;
-  for (const HazardEvent& event : hazard.timeline) {
-    width = std::max(width, display_width(event.who));
-  }
-  for (const HazardEvent& event : hazard.timeline) {
+  for (const HazardEvent& event : events) width = std::max(width, display_width(event.who));
+  for (const HazardEvent& event : events) {
     const std::string gap(width - display_width(event.who), ' ');
     out += fmt::format("{:>9.3f} s  {}{}  {}\n", event.t, event.who, gap, event.what);
   }
+  return out;
+}
+
+std::string explain(const Hazard& hazard) {
+  std::string out = fmt::format("{} / {}: {} ({} declared)\n", hazard.scenario, hazard.strategy,
+                                hazard.observed, hazard.expected);
+  out += timeline_text(hazard.timeline);
   for (const auto& [name, value] : hazard.evidence) {
     out += fmt::format("{}: {}\n", name, value_text(value));
   }

@@ -11,15 +11,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # The rooms that each room may include in addition to itself; "strategies/" stands for strategies and all rooms below. A
 # room is a folder with everything below it, except other rooms.
 EVERYTHING = None
-LOAD = "deployment loadgen/ strategies/ results"
+LOAD = "deployment loadgen/ history strategies/ results"
 ROOMS = {
     "testbed": "",
     "results": "",
     "strategies": "",
+    "history": "strategies",
     "deployment": "testbed strategies/ results",
     "loadgen/record": "strategies/ results",
     "loadgen/fibers": "strategies",
-    "loadgen/run": "loadgen/record loadgen/fibers strategies/ results",
+    "loadgen/run": "loadgen/record loadgen/fibers history strategies/ results",
     "loadgen/experiments": "loadgen/record loadgen/run deployment strategies/ results",
     "loadgen/cluster": "loadgen/record loadgen/run deployment strategies/ results",
     # The snapshots that it reads have types from strategies and results.

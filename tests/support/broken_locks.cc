@@ -535,11 +535,19 @@ std::map<std::string_view, Descriptor> all_broken_locks() {
   return locks;
 }
 
+const std::map<std::string_view, Descriptor>& locks_by_flaw() {
+  static const std::map<std::string_view, Descriptor> locks = all_broken_locks();
+  return locks;
+}
+
 }  // namespace
 
-const Descriptor& broken_lock(std::string_view flaw) {
-  static const std::map<std::string_view, Descriptor> locks = all_broken_locks();
-  return locks.at(flaw);
+const Descriptor& broken_lock(std::string_view flaw) { return locks_by_flaw().at(flaw); }
+
+std::vector<std::string_view> all_flaws() {
+  std::vector<std::string_view> flaws;
+  for (const auto& [flaw, lock] : locks_by_flaw()) flaws.push_back(flaw);
+  return flaws;
 }
 
 }  // namespace lockbench::test

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "strategies/descriptor.h"
 
@@ -10,5 +11,7 @@ namespace lockbench::test {
 /// registry; the reference is valid until the program ends. Thread-safe. Throws std::out_of_range
 /// for an unknown flaw.
 const Descriptor& broken_lock(std::string_view flaw);
+/// The flaws of all of them.
+std::vector<std::string_view> all_flaws();
 
 }  // namespace lockbench::test

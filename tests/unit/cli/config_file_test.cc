@@ -110,6 +110,9 @@ load = ["reacquire"]
   const auto hot = parse_file("keys = 10\nhot-set = \"share=50%,keys=5\"");
   ASSERT_TRUE(hot) << hot.error();
   record["hot_set"] = workload_record(*hot).at("hot_set");
+  const auto recorded = parse_file("history = \"h.edn\"");
+  ASSERT_TRUE(recorded) << recorded.error();
+  record["history"] = workload_record(*recorded).at("history");
   const TemporaryFile trace("trace.csv", "1,0,1,7,2\n");
   const auto traced = parse_file("trace = \"" + trace.path() + "\"");
   ASSERT_TRUE(traced) << traced.error();

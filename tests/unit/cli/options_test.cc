@@ -298,6 +298,7 @@ const std::vector<Refused> all_refused{
     {"--format", "table, json, csv, markdown", {"xml", "Table"}},
     {"--metrics-listen", "such as 127.0.0.1:9464", {"x", "127.0.0.1:65536"}},
     {"--linger", "0s to 168h", {"169h"}},
+    {"--history", "allowed: *.edn, *.jsonl", {"h.json", "edn", "h.EDN"}},
 };
 
 TEST(Options, ValuesThatAreRefusedAreNamedWithWhatIsAllowed) {
