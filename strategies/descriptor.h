@@ -21,11 +21,6 @@
 
 namespace lockbench {
 
-/// The TTL, from their last use, of keys whose protocol sets none, such as fencing numbers and the
-/// locks of strategies without TTL: so a killed process leaves nothing for ever. The scripts have
-/// the same number in milliseconds.
-inline constexpr std::chrono::hours kKeptFor{24};
-
 /// How a dead client's lock is freed. A session ends after its time-out, or with its connection.
 enum class Expiry { none, ttl, session };
 
@@ -128,9 +123,6 @@ struct StrategyOptions {
   Duration after_stop = Timeouts::kAfterStop;          ///< for all work left to a stopped call
   std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
   Duration wait_timeout = std::chrono::milliseconds(100);  ///< how long to wait for them
-  /// If true, keys without a TTL get kKeptFor, so that nothing stays for ever. If false, locks are
-  /// exactly as published.
-  bool bounded_keys = false;
 
   Timeouts timeouts() const { return {command_timeout, after_stop}; }
 };

@@ -31,11 +31,6 @@ class Fenced : public TokenLock {
     lease.fencing = static_cast<std::uint64_t>(*number);
     return *number > 0;
   }
-
- protected:
-  std::optional<RenewalProtocol> renewal_protocol() const override {
-    return RenewalProtocol{.script = &scripts::renew_numbered};
-  }
 };
 
 const Registration redis_fenced(on_redis({

@@ -64,8 +64,8 @@ const Registration redis_read_write(on_redis({
     .name = "redis-read-write",
     .summary = "One writer or several readers, each with a TTL of its own, renewed; writers can be "
                "preferred",
-    .acquire_commands = {"EVALSHA read_write key token ttl write|read"},
-    .release_commands = {"EVALSHA read_write key token 0 release"},
+    .acquire_commands = {"EVALSHA read_write key token ttl write|read milliseconds"},
+    .release_commands = {"EVALSHA read_write key token 0 release 0"},
     .renew_commands = {"EVALSHA read_write key token ttl"},
     .source = "lockbench's own design",
     .libraries = {{"Java", "Redisson getReadWriteLock (with other keys)",

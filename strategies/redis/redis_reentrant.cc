@@ -183,9 +183,9 @@ const Registration redis_reentrant_notify(on_redis({
     .name = "redis-reentrant-notify",
     .summary = "Redisson's lock on a single server: re-entrant, renewed, a release wakes waiting "
                "clients by PUBLISH",
-    .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE channel",
-                         "UNSUBSCRIBE channel"},
-    .release_commands = {"EVALSHA reentrant_release key owner ttl channel"},
+    .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE key:released",
+                         "UNSUBSCRIBE key:released"},
+    .release_commands = {"EVALSHA reentrant_release key owner ttl key:released"},
     .renew_commands = {"EVALSHA reentrant_renew key owner ttl"},
     .source = "Redisson's RLock and LockPubSub",
     .typical = true,
@@ -252,8 +252,8 @@ const Registration redis_reentrant_wait(on_redis({
     .summary = "Redisson's lock on a server with replicas: as redis-reentrant-notify, and WAIT "
                "after each script; refused if no replica acknowledges",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "WAIT replicas timeout",
-                         "SUBSCRIBE channel", "UNSUBSCRIBE channel"},
-    .release_commands = {"EVALSHA reentrant_release key owner ttl channel",
+                         "SUBSCRIBE key:released", "UNSUBSCRIBE key:released"},
+    .release_commands = {"EVALSHA reentrant_release key owner ttl key:released",
                          "WAIT replicas timeout"},
     .renew_commands = {"EVALSHA reentrant_renew key owner ttl", "WAIT replicas timeout"},
     .source = "Redisson's RLock with checkLockSyncedSlaves",

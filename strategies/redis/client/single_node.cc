@@ -11,10 +11,6 @@
 namespace lockbench::redis {
 namespace {
 
-/// kKeptFor, for EX.
-constexpr std::string_view kKeptSeconds = "86400";
-static_assert(kKeptFor == std::chrono::seconds(86'400));
-
 std::optional<ReplicaWait> wait_of(const StrategyOptions& options,
                                    SingleNodeLock::Replicas needed) {
   if (needed == SingleNodeLock::Replicas::none) return std::nullopt;
@@ -277,25 +273,6 @@ StoreResult<bool> SingleNodeLock::set_nx_px(const AcquireRequest& request, std::
   const std::string milliseconds = std::to_string(ceil_milliseconds(request.ttl));
   return redis_->call(kOkOrNil, {"SET", request.key, value, "NX", "PX", milliseconds},
                       request.stop);
-}
-
-StoreResult<bool> SingleNodeLock::set_nx(std::string_view key, std::string_view value,
-                                         const std::stop_token& stop) {
-  constexpr std::string_view kName = "SETNX";
-  if (!options_.bounded_keys) return redis_->call(kFlag, {kName, key, value}, stop);
-  const std::string_view words[] = {"SET", key, value, "NX", "EX", kKeptSeconds};
-  redis_->queue(Command(words), kName);
-  return redis_->read(kOkOrNil, kName, redis_->receive(stop));
-}
-
-StoreResult<std::optional<std::string>> SingleNodeLock::get_set(std::string_view key,
-                                                                std::string_view value,
-                                                                const std::stop_token& stop) {
-  constexpr std::string_view kName = "GETSET";
-  if (!options_.bounded_keys) return redis_->call(kTextOrNil, {kName, key, value}, stop);
-  const std::string_view words[] = {"SET", key, value, "EX", kKeptSeconds, "GET"};
-  redis_->queue(Command(words), kName);
-  return redis_->read(kTextOrNil, kName, redis_->receive(stop));
 }
 
 std::optional<RenewalProtocol> TokenLock::renewal_protocol() const {

@@ -144,11 +144,11 @@ class SingleNodeLock : public LockStrategy {
   /// SET key value NX PX ttl. True: the key was set.
   StoreResult<bool> set_nx_px(const AcquireRequest& request, std::string_view value);
 
-  /// SETNX and GETSET, which give a key no TTL; with bounded_keys, SET with a TTL of kKeptFor.
+  /// SETNX key value, which gives the key no TTL. True: the key was set.
   StoreResult<bool> set_nx(std::string_view key, std::string_view value,
-                           const std::stop_token& stop);
-  StoreResult<std::optional<std::string>> get_set(std::string_view key, std::string_view value,
-                                                  const std::stop_token& stop);
+                           const std::stop_token& stop) {
+    return redis_->call(kFlag, {"SETNX", key, value}, stop);
+  }
 
   /// As ReplicaWait, and reported to the observer.
   void queue_wait();

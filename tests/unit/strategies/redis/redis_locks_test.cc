@@ -35,16 +35,6 @@ TEST_F(RedisLockTest, NeedsAnEndpoint) {
   }
 }
 
-TEST_F(RedisLockTest, WhatACrashLeavesEndsAfterADayIfKeysAreBounded) {
-  options_.bounded_keys = true;
-  redis_.fail(2, Failure::not_sent);
-  EXPECT_EQ(client("redis-setnx-expire").acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_.ttl("k"), 24h);
-  redis_.erase("k");
-  client("redis-setnx-expire").must_acquire(2s);
-  EXPECT_EQ(redis_.ttl("k"), 2s);
-}
-
 TEST_F(RedisLockTest, IfMultiFailsTheOutcomeIsUnknown) {
   redis_.fail(1, Failure::rejected);
   EXPECT_EQ(client("redis-setnx-expire-multi").acquire().outcome, AcquireOutcome::unknown);
@@ -158,19 +148,6 @@ TEST_P(RedisGetset, TakesOverAnExpiredLock) {
   EXPECT_EQ(redis_.value("k"), lease.token);
   EXPECT_EQ(lease.state->valid_until(), start + 80ms + 2s);  // from before GETSET was sent
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
-}
-
-TEST_P(RedisGetset, ItsKeyEndsAfterADayIfKeysAreBounded) {
-  options_.bounded_keys = true;
-  const Lease lease = client().must_acquire(2s);
-  EXPECT_EQ(redis_.ttl("k"), 24h);
-  clock_.advance(3s);
-  commands();
-  const Lease next = client().must_acquire(2s);
-  EXPECT_EQ(commands(), (Commands{"SET k " + next.token + " NX EX 86400", "GET k",
-                                  "SET k " + next.token + " EX 86400 GET"}));
-  EXPECT_EQ(redis_.value("k"), next.token);
-  EXPECT_EQ(redis_.ttl("k"), 24h);
 }
 
 TEST_P(RedisGetset, AValueThatIsNotATimeNeverExpires) {
