@@ -312,6 +312,14 @@ std::string ttl_of(const std::vector<Setting>& settings) {
   return ttl == settings.end() || ttl->value.empty() ? "the TTL" : ttl->value;
 }
 
+std::vector<Library> libraries_for(const Descriptor& strategy, const Requirements& requirements) {
+  std::vector<Library> libraries = strategy.libraries;
+  if (requirements.reentrant && !strategy.traits.reentrant) {
+    std::erase_if(libraries, [](const Library& one) { return one.reentry == Reentry::none; });
+  }
+  return libraries;
+}
+
 std::string setup_of(const Library& library, const std::vector<Setting>& settings) {
   return boost::replace_first_copy(std::string(library.settings), "{ttl}", ttl_of(settings));
 }

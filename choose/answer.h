@@ -91,6 +91,8 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
 
 /// The value of --ttl among the settings, or "the TTL".
 std::string ttl_of(const std::vector<Setting>& settings);
+/// The strategy's libraries; if re-entrancy is required and not the store's, those that have it.
+std::vector<Library> libraries_for(const Descriptor& strategy, const Requirements& requirements);
 /// How to set up the library, with that TTL.
 std::string setup_of(const Library& library, const std::vector<Setting>& settings);
 

@@ -152,7 +152,7 @@ void add_best(const Answer& answer, Page& page) {
   page.line("try it: " + answer.check);
   page.heading("In your code");
   std::vector<std::string_view> without{"Java", "Go", "Python", "JavaScript"};
-  for (const Library& library : strategy.libraries) {
+  for (const Library& library : libraries_for(strategy, answer.requirements)) {
     page.line(fmt::format("{}: {}: {}", library.language, library.name,
                           setup_of(library, best.settings)));
     std::erase(without, library.language);

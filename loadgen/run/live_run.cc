@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 #include <thread>
 #include <utility>
@@ -27,8 +26,7 @@ constexpr Duration kDrainAfterStop = std::chrono::milliseconds(80);
 /// From the plan's nonce; random without one.
 std::uint64_t nonce_of(const RunPlan& plan, int number) {
   if (plan.nonce) return Random(*plan.nonce, static_cast<std::uint64_t>(number))();
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32) | device();
+  return random_seed();
 }
 
 class LiveRun {

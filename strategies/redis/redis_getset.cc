@@ -11,8 +11,8 @@ constexpr int kSetnxRounds = 3;
 /// The lock's value is the time of its expiry, by the clock of the client that wrote it. The key
 /// itself never expires. redis-getset takes over if the value that GETSET replaced has expired, as
 /// redis.io has it ("because of the GETSET semantic, C4 can check if the old value stored at key is
-/// still an expired timestamp"). With `kCompares` (redis-getset-cas) only if it is the value that GET
-/// saw, as in the Java code that many blogs repeat (`oldValue.equals(currentValue)`).
+/// still an expired timestamp"). With `kCompares` (redis-getset-cas) only if it is the value that
+/// GET saw, as in the Java code that many blogs repeat (`oldValue.equals(currentValue)`).
 template <bool kCompares>
 class Getset : public SingleNodeLock {
  public:

@@ -55,11 +55,10 @@ class ListQueue : public TokenLock {
                                       std::chrono::milliseconds(500));
     const bool may_wait = request.deadline > env().now();
     const TimePoint asked_at = env().now();
-    const auto answer =
-        call(kPlace, lease,
-             {"ask", lease.token, std::to_string(ceil_milliseconds(window())),
-              std::to_string(ceil_milliseconds(request.ttl)), may_wait ? "1" : "0"},
-             request.stop);
+    const auto answer = call(kPlace, lease,
+                             {"ask", lease.token, std::to_string(ceil_milliseconds(window())),
+                              std::to_string(ceil_milliseconds(request.ttl)), may_wait ? "1" : "0"},
+                             request.stop);
     if (!answer) return tl::unexpected(answer.error());
     note_round_trip(env().now() - asked_at);
     waiters_before_ = answer->granted ? 0 : answer->number;
@@ -138,7 +137,7 @@ const Registration redis_queue(on_redis({
     .source = "lockbench's own design",
     .typical = true,
     .libraries = {{"Java", "Redisson getFairLock (fair by a queue too, with other keys)",
-                   "lockWatchdogTimeout = {ttl}"}},
+                   "lockWatchdogTimeout = {ttl}", Reentry::counted}},
     .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .fencing = true,

@@ -132,6 +132,7 @@ Reply FakeRedis::execute_one(const Words& command) {
     if (name == "GETSET") set(key, command.at(2));
     return seen;
   }
+  if (name == "WAIT") return integer(std::stoll(command.at(1)));
   if (name == "EXPIRE") return expire(key, std::chrono::seconds(std::stoll(command.at(2))));
   if (name == "PEXPIRE") return expire(key, std::chrono::milliseconds(std::stoll(command.at(2))));
   if (name == "PTTL") {

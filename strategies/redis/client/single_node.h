@@ -107,6 +107,10 @@ class SingleNodeLock : public LockStrategy {
   virtual Duration validity(Duration ttl) const {
     return std::chrono::milliseconds(ceil_milliseconds(ttl));
   }
+  TimePoint end_of(TimePoint asked_at, Duration ttl) const {
+    const Duration valid = validity(ttl);
+    return valid == Duration::max() ? TimePoint::max() : asked_at + valid;
+  }
   /// Starts the validity here instead of at the beginning of the attempt.
   void begin_validity() { asked_at_ = env_.now(); }
 
@@ -128,6 +132,13 @@ class SingleNodeLock : public LockStrategy {
   /// token the lock may be another client's.
   virtual StoreResult<bool> undo(const Lease& /*lease*/, const std::stop_token& /*stop*/) {
     return false;
+  }
+
+  /// The state of a lease that was granted at `asked_at`, until `end`. A lock that the client holds
+  /// already has one state for all of its leases.
+  virtual std::shared_ptr<LeaseState> state_of(const Lease& /*lease*/, TimePoint end,
+                                               TimePoint asked_at) {
+    return std::make_shared<LeaseState>(end, asked_at);
   }
 
   /// Frees a lock whose grant arrived after the end of its validity, and returns whether it did.
@@ -171,10 +182,13 @@ class SingleNodeLock : public LockStrategy {
   void notify_released(const Lease& lease, const std::stop_token& stop);
   WaitResult wait_for_message(const AcquireRequest& request, Duration longest);
   void keep_renewed(Lease& lease, Duration ttl);
+  /// Makes sure that there is a channel for leases with this TTL.
+  void find_channel(const RenewalProtocol& protocol, Duration ttl);
 
   Env& env_;
   Services& services_;
   const StrategyOptions options_;
+  const std::string url_;  ///< of the server; with secrets
   const Endpoint endpoint_;
   const WaitPolicy waiting_;
   const std::optional<RenewalTiming> renewing_;
@@ -184,7 +198,8 @@ class SingleNodeLock : public LockStrategy {
   std::unique_ptr<Connection> redis_;
   TimePoint asked_at_{};  ///< the beginning of a grant's validity
   TimePoint waits_since_{};
-  RenewalScheduler* scheduler_ = nullptr;  ///< found, with its channel, when first needed
+  RenewalScheduler* scheduler_ = nullptr;  ///< found when first needed
+  Duration channel_ttl_{};                 ///< for which the channel was found; zero: none
   std::string renewal_channel_;
   std::unique_ptr<Event> woken_;                      ///< set by a message; made when first needed
   std::optional<NotificationHub::Waiter> listening_;  ///< during an acquisition
