@@ -48,9 +48,8 @@ class RedisSession : public CounterSession {
     }
     KeyWrites& writes = touch(key);
     const std::string name = options_.key_name(key);
-    const auto reply =
-        connection_->call(scripts::counter_read_fenced, {name, options_.fence_name(key)},
-                          {std::to_string(*fencing)});
+    const auto reply = connection_->call(
+        scripts::counter_read_fenced, {name, options_.fence_name(key)}, {std::to_string(*fencing)});
     if (!reply) return tl::unexpected(reply.error().message);
     if (!reply->is_nil()) return to_reading(*reply, options_.endpoint);
     writes.note(WriteResult::rejected_stale);

@@ -32,9 +32,8 @@ bool is_script(const std::vector<std::string>& command) {
 /// The script that EVAL or EVALSHA names; null if it is none of ours.
 const Script* script_of(const std::vector<std::string>& command) {
   for (const Script* script :
-       {&scripts::release_if_token, &scripts::renew_if_token,
-        &scripts::reentrant_acquire, &scripts::reentrant_release, &scripts::reentrant_renew,
-        &scripts::fenced_acquire}) {
+       {&scripts::release_if_token, &scripts::renew_if_token, &scripts::reentrant_acquire,
+        &scripts::reentrant_release, &scripts::reentrant_renew, &scripts::fenced_acquire}) {
     if (command[1] == script->sha1 || command[1] == script->source) return script;
   }
   return nullptr;
