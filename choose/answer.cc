@@ -386,6 +386,14 @@ std::string ttl_of(const std::vector<Setting>& settings) {
   return ttl == settings.end() || ttl->value.empty() ? "the TTL" : ttl->value;
 }
 
+std::vector<Library> libraries_for(const Descriptor& strategy, const Requirements& requirements) {
+  std::vector<Library> libraries = strategy.libraries;
+  if (requirements.reentrant && !strategy.traits.reentrant) {
+    std::erase_if(libraries, [](const Library& one) { return one.reentry == Reentry::none; });
+  }
+  return libraries;
+}
+
 std::string setup_of(const Library& library, const Answer& answer) {
   const bool has_code = std::ranges::any_of(answer.code, [&](const Code& one) {
     return one.language == library.language || one.language == "any";

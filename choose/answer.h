@@ -107,6 +107,8 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
 
 /// The value of --ttl among the settings, or "the TTL".
 std::string ttl_of(const std::vector<Setting>& settings);
+/// The strategy's libraries; if re-entrancy is required and not the store's, those that have it.
+std::vector<Library> libraries_for(const Descriptor& strategy, const Requirements& requirements);
 /// How to set up the library for the first choice; empty if the answer has code for it.
 std::string setup_of(const Library& library, const Answer& answer);
 

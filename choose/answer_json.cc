@@ -102,7 +102,7 @@ std::string to_json(const Answer& answer) {
   }
   const auto settings = answer.ranked.empty() ? std::vector<Setting>{} : answer.ranked[0].settings;
   if (!answer.ranked.empty()) {
-    for (const Library& one : answer.ranked[0].strategy->libraries) {
+    for (const Library& one : libraries_for(*answer.ranked[0].strategy, answer.requirements)) {
       libraries.push_back(
           {{"language", one.language}, {"name", one.name}, {"settings", setup_of(one, answer)}});
     }

@@ -179,7 +179,7 @@ void add_best(const Answer& answer, Page& page) {
   }
   page.heading("Libraries");
   std::vector<std::string_view> without{"Java", "Go", "Python", "JavaScript"};
-  for (const Library& library : strategy.libraries) {
+  for (const Library& library : libraries_for(strategy, answer.requirements)) {
     const std::string setup = setup_of(library, answer);
     page.line(fmt::format("{}: {}{}{}", library.language, library.name, setup.empty() ? "" : ": ",
                           setup));

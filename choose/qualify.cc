@@ -193,7 +193,7 @@ class Examination {
       if (asked && there) found_.in_favour.push_back({option, what, std::string(kTraits)});
     };
     check(requirements_.fair, traits.fair, "--fair", "first come, first served");
-    check(requirements_.reentrant, traits.reentrant, "--reentrant", "reentrant");
+    if (requirements_.reentrant) check_reentry();
     check(requirements_.shared, traits.shared, "--shared", "with a shared mode");
     // A holder whose work has no bound needs a lock that lasts as long as it lives.
     const bool leads = requirements_.is_for(Use::leader);
@@ -202,6 +202,31 @@ class Examination {
     against(leads ? "--for leader" : "--for once",
             "it cannot be renewed, and nobody knows how long the work takes (--work-time-p99)",
             kTraits);
+  }
+
+  /// Re-entrancy is mostly a matter of the library: it counts in its process, without a command.
+  void check_reentry() {
+    constexpr std::string_view kOption = "--reentrant";
+    std::vector<std::string> counted, uncounted;
+    for (const Library& library : strategy_.libraries) {
+      const std::string name = fmt::format("{} ({})", library.name, library.language);
+      if (library.reentry == Reentry::counted) counted.push_back(name);
+      if (library.reentry == Reentry::uncounted) uncounted.push_back(name);
+    }
+    if (strategy_.traits.reentrant) {
+      found_.in_favour.push_back({std::string(kOption), "reentrant", std::string(kTraits)});
+    } else if (!counted.empty()) {
+      on_condition(std::string(kOption),
+                   fmt::format("with a library that counts: {}", fmt::join(counted, ", ")),
+                   kTraits);
+    } else if (!uncounted.empty()) {
+      on_condition(std::string(kOption),
+                   fmt::format("in one session of {}, where the first release frees the lock",
+                               fmt::join(uncounted, ", ")),
+                   kTraits);
+    } else {
+      against(std::string(kOption), "not reentrant, with no known library", kTraits);
+    }
   }
 
   Reports reports_of(const std::vector<std::string>& scenarios) const {

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -101,7 +100,7 @@ class Client {
   Client(ClientSetup setup, int socket)
       : setup_(std::move(setup)),
         options_(options_of(setup_.settings)),
-        env_(make_system_env(std::random_device()()),
+        env_(make_system_env(random_seed()),
              [socket] { (void)send(socket, Answer{.waiting = true}); }) {
     const Descriptor* const strategy = find_strategy(setup_.strategy);
     if (strategy == nullptr) throw std::runtime_error("no such strategy: " + setup_.strategy);
@@ -211,7 +210,7 @@ class Client {
   const ClientSetup setup_;
   const StrategyOptions options_;
   FaultEnv env_;
-  const std::unique_ptr<Env> plain_ = make_system_env(std::random_device()());
+  const std::unique_ptr<Env> plain_ = make_system_env(random_seed());
   Services services_;
   std::unique_ptr<LockStrategy> strategy_;
   std::map<int, Lease> leases_;  ///< destroyed before the strategy and its services

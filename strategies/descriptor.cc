@@ -34,12 +34,16 @@ constexpr std::pair<std::string_view, StoreTraits> kStores[] = {
     {"postgres",
      {.asynchronous_replicas = true, .expires_by_wall_clock = true, .transactions = true}}};
 
-std::optional<RenewalTiming> timing_of(const Traits& traits,
-                                       const std::optional<RenewPolicy>& asked) {
-  if (!asked || !traits.renewable) return traits.renews;
-  if (asked->kind == RenewPolicy::Kind::off) return std::nullopt;
-  if (asked->kind == RenewPolicy::Kind::automatic) return RenewalTiming{};
-  return RenewalTiming{.every = asked->period};
+std::optional<RenewalTiming> timing_of(const Traits& traits, const StrategyOptions& options) {
+  const auto& asked = options.renew;
+  std::optional<RenewalTiming> timing = traits.renews;
+  if (asked && traits.renewable) {
+    timing.reset();
+    if (asked->kind != RenewPolicy::Kind::off) timing.emplace();
+    if (asked->kind == RenewPolicy::Kind::every) timing->every = asked->period;
+  }
+  if (timing && options.renew_retry) timing->retries_soon = true;
+  return timing;
 }
 
 std::vector<const Descriptor*> in_catalogue_order(bool built) {
@@ -184,7 +188,7 @@ std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Contex
   const bool possible = asked && std::ranges::find(choices, asked->kind) != choices.end();
   context.waiting = possible ? *asked : descriptor.traits.waiting;
   context.urls = urls_of(descriptor, context.endpoints);
-  context.renewing = timing_of(descriptor.traits, context.options.renew);
+  context.renewing = timing_of(descriptor.traits, context.options);
   return descriptor.make(context);
 }
 

@@ -21,11 +21,6 @@
 
 namespace lockbench {
 
-/// The TTL, from their last use, of keys whose protocol sets none, such as fencing numbers and the
-/// locks of strategies without TTL: so a killed process leaves nothing for ever. The scripts have
-/// the same number in milliseconds.
-inline constexpr std::chrono::hours kKeptFor{24};
-
 /// How a dead client's lock is freed. A session ends after its time-out, or with its connection.
 enum class Expiry { none, ttl, session };
 
@@ -64,6 +59,8 @@ struct Traits {
   OwnerCheck release_check = OwnerCheck::none;
   /// Nothing if it cannot be renewed.
   std::optional<OwnerCheck> renew_check;
+  /// A client's locks are held in one transaction: each stays taken until the last is released.
+  bool released_together = false;
   /// False for controls, which are for comparison and may break exclusion.
   bool promises_exclusion = true;
   /// Excludes threads of one process only.
@@ -79,6 +76,7 @@ struct Traits {
   bool ttl_in_seconds = false;
   /// The store may keep the lock this much longer than the TTL.
   Duration kept_longer{};
+  /// The store counts acquisitions of its holder. See also Library::reentry.
   bool reentrant = false;
   bool fencing = false;
   /// When a timer renews it by default; nothing: only if the user asks for it.
@@ -121,16 +119,16 @@ struct StrategyOptions {
   std::optional<WaitPolicy> wait;     ///< in place of the default, if the strategy supports it
   std::optional<RenewPolicy> renew;   ///< in place of the default, if it is renewable
   std::optional<Duration> renew_cap;  ///< no renewal beyond this time after the grant
+  bool renew_retry = false;           ///< see RenewalTiming::retries_soon
   bool prefer_writers = false;        ///< redis-read-write: new readers wait for writers that wait
+  /// postgres-lease: a release leaves the lock taken until this time after its grant.
+  Duration lock_at_least{};
   std::optional<Duration> node_timeout;           ///< how long to wait for one node of a quorum
   Duration lock_delay = std::chrono::seconds(1);  ///< chubby: pause of grants after a failure
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
   Duration after_stop = Timeouts::kAfterStop;          ///< for all work left to a stopped call
   std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
   Duration wait_timeout = std::chrono::milliseconds(100);  ///< how long to wait for them
-  /// If true, keys without a TTL get kKeptFor, so that nothing stays for ever. If false, locks are
-  /// exactly as published.
-  bool bounded_keys = false;
 
   Timeouts timeouts() const { return {command_timeout, after_stop}; }
 };
@@ -154,11 +152,24 @@ struct Context {
   std::optional<RenewalTiming> renewing{};
 };
 
+/// Whether the holder of a lock may acquire it again, by a library's source: Redisson's
+/// RedissonLock, -FairLock, -ReadLock, -WriteLock, -FencedLock and -MultiLock count in the lock's
+/// hash; Curator's InterProcessMutex (threadData) and Spring's RedisLockRegistry (localLock) count
+/// in the process; etcd's v3lock.proto says "locking twice with the same lease is a no-op". Not:
+/// redis-py, python-redis-lock (AlreadyAcquired), kazoo, go-zookeeper (ErrDeadlock), ShedLock.
+enum class Reentry {
+  none,
+  counted,    ///< free after as many releases
+  uncounted,  ///< free after the first release
+};
+
 /// A library that implements the protocol of a strategy.
 struct Library {
   std::string_view language, name;
   /// Its settings, by its own names; "{ttl}" stands for the time to live.
   std::string_view settings;
+  /// Mostly the library's own doing, without a command: so it need not be in Traits.
+  Reentry reentry = Reentry::none;
 };
 
 /// All that the rest of lockbench knows about a strategy; stands at the end of the strategy's file.

@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <random>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "strategies/duration.h"
+#include "strategies/random.h"
 
 namespace lockbench {
 
@@ -87,9 +87,7 @@ std::unique_ptr<Env> make_system_env(std::uint64_t seed);
 /// hold a mutex round a command, so these Envs must not wait in before_command() and
 /// after_command().
 struct EnvSource {
-  std::function<std::unique_ptr<Env>()> make = [] {
-    return make_system_env(std::random_device()());
-  };
+  std::function<std::unique_ptr<Env>()> make = [] { return make_system_env(random_seed()); };
 };
 
 class Services;
@@ -142,7 +140,8 @@ class CountingEnv final : public ForwardingEnv {
   const std::function<void()> on_command_;
 };
 
-/// 128 random bits in hex: an owner token that is unique to one acquisition.
+/// 128 random bits in hex, drawn from a generator with a 64-bit seed: an owner token that is unique
+/// to one acquisition.
 std::string random_token(Env& env);
 
 }  // namespace lockbench

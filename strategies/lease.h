@@ -71,6 +71,8 @@ struct RenewalTiming {
   double first_share = 1.0 / 3;  ///< from the grant to the first renewal
   double share = 1.0 / 3;        ///< from one renewal to the next
   std::optional<Duration> every{};
+  /// A failed renewal is repeated soon (after 5 ms, doubling), not at its next turn.
+  bool retries_soon = false;
 
   Duration first(Duration ttl) const { return every ? *every : share_of(ttl, first_share); }
   Duration next(Duration ttl) const { return every ? *every : share_of(ttl, share); }

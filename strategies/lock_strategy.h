@@ -24,7 +24,7 @@ struct AcquireRequest {
 
 enum class AcquireOutcome {
   acquired,
-  timed_out,  ///< taken until the deadline
+  timed_out,  ///< taken until the deadline, or until the store found a deadlock
   refused,    ///< taken, and the request does not wait; or not as safe as requested
   failed,     ///< the store failed; the request took no effect
   unknown,    ///< the answer was lost and the lock may be held; cleaned up if possible
@@ -35,7 +35,9 @@ struct AcquireResult {
   AcquireOutcome outcome = AcquireOutcome::failed;
   std::optional<Lease> lease{};  ///< set only if acquired
   std::uint32_t attempts = 0;    ///< how often it asked the store for the lock
-  std::string reason{};          ///< one line; empty if the lock was granted or was taken
+  /// `timed_out` as the store has found a deadlock: release all locks and try again.
+  bool deadlock = false;
+  std::string reason{};  ///< one line; empty if the lock was granted or was taken
 };
 
 enum class ReleaseOutcome {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <random>
 
 namespace lockbench {
 
@@ -42,5 +43,12 @@ class Random {
   // Never both zero: SplitMix64 maps different states to different numbers.
   std::uint64_t low_ = 0, high_ = 0;
 };
+
+/// A seed that no other process has. std::random_device gives 32 bits a call: of so many seeds, a
+/// hundred thousand processes would have two that are equal, whose clients draw the same tokens.
+inline std::uint64_t random_seed() {
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
 
 }  // namespace lockbench

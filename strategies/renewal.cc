@@ -40,6 +40,14 @@ void Renewal::stop() noexcept {
   place_.reset();
 }
 
+Duration renewal_timeout(Duration useful, Duration command_timeout) {
+  constexpr Duration kShortest = std::chrono::milliseconds(10);
+  if (useful >= command_timeout) return command_timeout;
+  Duration timeout = kShortest;
+  while (2 * timeout <= useful) timeout *= 2;
+  return std::min(timeout, command_timeout);
+}
+
 RenewalScheduler& renewal_scheduler(Services& services) {
   return services.get_or_make<RenewalScheduler>([&] {
     return std::make_shared<RenewalScheduler>(make_service_env(services),
@@ -221,7 +229,10 @@ void RenewalScheduler::settle(const Flight& flight) {
       order.state->mark_lost(flight.answered_at);
     } else {
       renewal.first_due_ = flight.due;
-      put(renewal, flight.answered_at + pause_after(0, order.ttl));
+      const RenewalTiming& timing = order.timing;
+      put(renewal, timing.retries_soon
+                       ? flight.answered_at + pause_after(0, order.ttl)
+                       : std::max(flight.answered_at, flight.sent_at + timing.next(order.ttl)));
     }
   }
   observer_.on_renewal(report);

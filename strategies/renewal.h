@@ -74,8 +74,12 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
 /// Renews the leases of all clients of a run, as Redisson's watchdog does for one process. Renewals
 /// are sent in order of their due times; those on one store in pipelined batches on one connection.
 /// One task, started beside the first client that needs it, serves any number of leases. A lease is
-/// marked lost when the store no longer knows its owner; when the store fails, renewals are
-/// repeated until the release. Thread-safe. Outlives every Renewal.
+/// marked lost when the store no longer knows its owner. When the store fails, its next turn comes
+/// as usual, which is what Redisson does (renewal/RenewalTask.java: run() calls schedule() whether
+/// the renewal failed or not; in earlier versions, RedissonBaseLock.java, a failure ended it), or
+/// soon if the order says so. Differences: Redisson has one timer for all locks of a process, so
+/// the first renewal comes up to a third of the TTL early, and its connection repeats a command by
+/// itself (retryAttempts). Thread-safe. Outlives every Renewal.
 class RenewalScheduler {
  public:
   enum class Drive { own_task, by_hand };
@@ -87,7 +91,9 @@ class RenewalScheduler {
   RenewalScheduler(const RenewalScheduler&) = delete;
   RenewalScheduler& operator=(const RenewalScheduler&) = delete;
 
-  /// Makes the channel with this name unless it exists. `make` gets the scheduler's Env.
+  /// Makes the channel with this name unless it exists. `make` gets the scheduler's Env. The name
+  /// tells apart all that differs: server, database, user, command and timeout. It is not shown, as
+  /// it may contain secrets.
   void provide_channel(const std::string& name,
                        const std::function<std::unique_ptr<RenewalChannel>(Env&)>& make);
 
@@ -143,6 +149,11 @@ class RenewalScheduler {
   TimePoint asleep_until_ = TimePoint::min();  ///< min: awake
   std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed
 };
+
+/// The time for an answer to a renewal: at most `useful`, as a later one is useless, and the
+/// command timeout. Below that, one of a few values, so that leases with many TTLs share a few
+/// channels.
+Duration renewal_timeout(Duration useful, Duration command_timeout);
 
 class Services;
 

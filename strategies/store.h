@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,10 @@
 #include "strategies/url.h"
 
 namespace lockbench {
+
+/// How long a store keeps the data of a killed run at least: longer than anybody reads it, and than
+/// two hosts' clocks differ. A later run on the same store removes it.
+inline constexpr std::chrono::hours kKeptFor{24};
 
 struct StoreFacts {
   std::string version;
@@ -49,6 +54,17 @@ class Store {
   /// batch under way, with an error.
   virtual StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                                const std::stop_token& stop) = 0;
+  /// For stores that find the keys of a run only by a scan. begin_keys(): notes in the store,
+  /// before the first of them, that keys with this prefix are in use until about `until`.
+  /// end_keys(): they are removed; forgets the note, and removes the keys of noted runs that were
+  /// killed, kKeptFor after their end.
+  virtual StoreResult<void> begin_keys(std::string_view /*prefix*/, WallTime /*until*/,
+                                       const std::stop_token& /*stop*/) {
+    return {};
+  }
+  virtual StoreResult<void> end_keys(std::string_view /*prefix*/, const std::stop_token& /*stop*/) {
+    return {};
+  }
   /// Removes all keys lockbench:<run id>:... of this run and its parts, and objects that their
   /// locks share, such as a schema; nothing else. Returns how many there were. Not while the run is
   /// under way. Not called if the kind's Listing is `none`.

@@ -344,7 +344,7 @@ void CapacityOptions::declare(OptionList& options) {
       "none");
   options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
                    "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",
-                   "deadlock-timeout", "renew-cap", "fault"},
+                   "deadlock-timeout", "renew-cap", "lock-at-least", "fault"},
                   [&] { LoadOptions::declare(options); });
   options.at("strategies").default_text = "";  // required
   metrics.declare(options);

@@ -59,6 +59,22 @@ Json traits_json(const Traits& traits) {
   return json;
 }
 
+std::string_view reentry_text(Reentry reentry) {
+  if (reentry == Reentry::counted) return "reentrant";
+  return reentry == Reentry::uncounted ? "reentrant, uncounted" : "not reentrant";
+}
+
+Json libraries_json(const std::vector<Library>& libraries) {
+  Json json = Json::array();
+  for (const Library& one : libraries) {
+    json.push_back({{"language", one.language},
+                    {"name", one.name},
+                    {"settings", one.settings},
+                    {"reentry", reentry_text(one.reentry)}});
+  }
+  return json;
+}
+
 /// All that `list` shows of a strategy; both formats are made from it.
 Json strategy_json(const Descriptor& strategy) {
   Json hazards = Json::array();
@@ -74,6 +90,7 @@ Json strategy_json(const Descriptor& strategy) {
           {"release", strategy.release_commands},
           {"renew", strategy.renew_commands},
           {"source", strategy.source},
+          {"libraries", libraries_json(strategy.libraries)},
           {"traits", traits_json(strategy.traits)},
           {"hazards", std::move(hazards)},
           {"available", served.has_value()},

@@ -150,7 +150,7 @@ class Prober {
                 [this](std::optional<FailureReason> reason) { tell(reason); }) {}
 
   void probe(const std::stop_token& stop) {
-    const auto env = make_system_env(std::random_device()());
+    const auto env = make_system_env(random_seed());
     std::uint32_t failed_attempts = 0;
     while (!stop.stop_requested() && (!until_ || env->now() < *until_)) {
       plan_.workload.duration = until_ ? std::min(kRound, *until_ - env->now()) : kRound;

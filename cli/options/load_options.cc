@@ -218,6 +218,12 @@ void LoadOptions::declare_locks(OptionList& options) {
       "the strategy's own");
   options.add("renew-cap", "D", strategy.renew_cap, duration(1ms, 168h),
               "renew a lease for at most D after its grant", "no limit");
+  options.add_flag("renew-retry", strategy.renew_retry,
+                   "repeat a failed renewal after 5 ms, doubling, instead of at its next turn as "
+                   "Redisson does");
+  options.add("lock-at-least", "D", strategy.lock_at_least, duration(0s, 24h),
+              "postgres-lease: a release leaves the lock taken until D after its grant, as "
+              "ShedLock's lockAtLeastFor");
   options.add("lock-delay", "D", strategy.lock_delay, duration(0s, 1h),
               "chubby: time after a holder's failure before the lock is granted again");
   options.add_flag("prefer-writers", strategy.prefer_writers,

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <iterator>
 #include <memory>
-#include <random>
 #include <utility>
 
 #include "loadgen/record/recorder.h"
@@ -58,7 +57,7 @@ class HeldLocks {
  public:
   HeldLocks(const HeldLocksPlan& plan, RenewalFigures& figures) : plan_(plan), figures_(figures) {
     services_.provide<EnvSource>(std::make_shared<EnvSource>(EnvSource{[this] {
-      return std::make_unique<CountingEnv>(make_system_env(std::random_device()()),
+      return std::make_unique<CountingEnv>(make_system_env(random_seed()),
                                            [this] { figures_.on_command(); });
     }}));
     // Owned by the caller, which outlives it.
@@ -112,7 +111,7 @@ class HeldLocks {
 
   const HeldLocksPlan& plan_;
   RenewalFigures& figures_;
-  const std::unique_ptr<Env> env_ = make_system_env(std::random_device()());
+  const std::unique_ptr<Env> env_ = make_system_env(random_seed());
   Services services_;
   std::unique_ptr<LockStrategy> strategy_;
   std::vector<Lease> leases_;

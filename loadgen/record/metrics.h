@@ -139,7 +139,7 @@ enum class Count : std::size_t {
   resource_failures,      ///< reads and writes of the protected counter that failed
   transaction_aborts,     ///< attempts at all locks of a section that did not get all of them
   transaction_retries,    ///< attempts after those
-  transaction_deadlocks,  ///< time-outs of sections that held a lock, taken as drawn
+  transaction_deadlocks,  ///< found by the store, or time-outs of sections with a lock, as drawn
   failed_taken,           ///< sections without a lock by reason, in the order of FailureReason
   failed_refused,
   failed_auth,
@@ -364,7 +364,8 @@ inline constexpr auto kCounts = std::to_array<CountInfo>({
     {Count::transaction_deadlocks,
      field<&results::Run::transactions, &results::Transactions::deadlocks>,
      metric("lockbench_transaction_deadlocks_total",
-            "Time-outs of sections that held a lock, with locks taken as drawn.")},
+            "Deadlocks that the store broke, and time-outs of sections that held a lock, with "
+            "locks taken as drawn.")},
     failure_row(FailureReason::taken),
     failure_row(FailureReason::refused),
     failure_row(FailureReason::auth),

@@ -34,7 +34,6 @@ class RedisSession : public CounterSession {
   RedisSession(const RedisCounterOptions& options, PerKey<KeyWrites>& keys, Env& env)
       : options_(options),
         keys_(keys),
-        kept_for_(std::to_string(ceil_milliseconds(options.kept_for))),
         connection_(options.connections.make(options.endpoint, options.command_timeout, env)) {}
 
   tl::expected<void, std::string> connect() override {
@@ -49,9 +48,8 @@ class RedisSession : public CounterSession {
     }
     KeyWrites& writes = touch(key);
     const std::string name = options_.key_name(key);
-    const auto reply =
-        connection_->call(scripts::counter_read_fenced, {name, options_.fence_name(key)},
-                          {std::to_string(*fencing), kept_for_});
+    const auto reply = connection_->call(
+        scripts::counter_read_fenced, {name, options_.fence_name(key)}, {std::to_string(*fencing)});
     if (!reply) return tl::unexpected(reply.error().message);
     if (!reply->is_nil()) return to_reading(*reply, options_.endpoint);
     writes.note(WriteResult::rejected_stale);
@@ -69,11 +67,11 @@ class RedisSession : public CounterSession {
     // Rarely contended: only if the lock fails do several clients write to one key.
     raise_to(writes.highest, reading.value + 1);
     if (!options_.checks_fencing || !fencing) {
-      return writes.note(to_result(connection_->call({"SET", name, value, "PX", kept_for_})));
+      return writes.note(to_result(connection_->call({"SET", name, value})));
     }
     const auto reply =
         connection_->call(scripts::counter_write_fenced, {name, options_.fence_name(key)},
-                          {std::to_string(*fencing), kept_for_, value});
+                          {std::to_string(*fencing), value});
     if (reply && reply->is_integer(0)) return writes.note(WriteResult::rejected_stale);
     if (reply && reply->is_integer(1)) return writes.note(WriteResult::accepted);
     return writes.note(to_result(reply));
@@ -97,7 +95,6 @@ class RedisSession : public CounterSession {
 
   const RedisCounterOptions& options_;
   PerKey<KeyWrites>& keys_;
-  const std::string kept_for_;  ///< in milliseconds
   std::unique_ptr<redis::Connection> connection_;
 };
 

@@ -23,15 +23,13 @@ struct RedisCounterOptions {
   /// Rejects reads and writes whose fencing number is below the highest seen. Clients without
   /// numbers are not checked.
   bool checks_fencing = false;
-  /// How long the server keeps a counter after its last write. Must be longer than the run, or its
-  /// updates would count as lost.
-  Duration kept_for = kKeptFor;
 
   /// The key that holds the highest number seen.
   std::string fence_name(int key) const { return key_name(key) + ":fence"; }
 };
 
-/// In a Redis server, so that clients may be separate processes. Connects; the error names the
+/// In a Redis server, so that clients may be separate processes. Its keys have no TTL: a resource
+/// that forgot the highest number seen would let older ones through. Connects; the error names the
 /// endpoint. Counts only the writes of its own sessions; a key's initial value is the reading
 /// behind the first of these.
 tl::expected<std::unique_ptr<Counter>, std::string> make_redis_counter(RedisCounterOptions options);

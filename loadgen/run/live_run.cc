@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 #include <thread>
 #include <utility>
@@ -27,8 +26,7 @@ constexpr Duration kDrainAfterStop = std::chrono::milliseconds(80);
 /// From the plan's nonce; random without one.
 std::uint64_t nonce_of(const RunPlan& plan, int number) {
   if (plan.nonce) return Random(*plan.nonce, static_cast<std::uint64_t>(number))();
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32) | device();
+  return random_seed();
 }
 
 class LiveRun {
@@ -103,6 +101,7 @@ class LiveRun {
 
   /// Prepares the run, until all clients are connected.
   tl::expected<void, std::string> prepare() {
+    const std::string not_noted = run_.share.rank == 0 ? note_keys() : "";
     auto ready = equip(plan_, *env_, run_);
     if (ready && !Carrier::current().shared()) {
       const int threads = generator_threads(plan_.workload, resources_.has_private_servers());
@@ -120,6 +119,7 @@ class LiveRun {
         report(Progress::Phase::connecting, connected / std::max(1.0, clients));
       });
     }
+    if (ready && !not_noted.empty()) observer_.on_warning(not_noted);
     return joint_ ? joint_->ready(ready) : ready;
   }
 
@@ -398,20 +398,46 @@ class LiveRun {
     return generator;
   }
 
+  /// Whether keys left in the servers outlive them.
+  bool keys_stay() const { return !plan_.servers_stay || plan_.servers_stay(run_.strategy); }
+
+  /// Notes in the stores which keys the run will use, so that a later run removes them if this one
+  /// is killed. Returns a warning if it cannot.
+  std::string note_keys() {
+    if (!keys_stay()) return {};
+    // Clients may take long to connect, and a run to end.
+    constexpr Duration kAround = std::chrono::hours(1);
+    const Workload& workload = plan_.workload;
+    const Duration longest = workload.warmup + workload.duration + kAround;
+    const auto until = env_->wall_now() + std::chrono::duration_cast<WallTime::duration>(longest);
+    const auto noted = stores_.begin_keys(run_.key_prefix, until, external_);
+    if (noted) return {};
+    return fmt::format(
+        "the keys of {} are not noted in the store: if this run is killed, they stay until "
+        "lockbench clean --run {} ({})",
+        run_.strategy.name, plan_.run_id, noted.error().message);
+  }
+
   /// Removes the run's keys from the stores, within a bounded time.
   void remove_keys(const RunShared& all) {
-    if (all.used.none()) return;
+    if (all.used.none()) {
+      (void)stores_.end_keys(run_.key_prefix, {});  // a later run forgets the note otherwise
+      return;
+    }
     // A stop that ended the run does not prevent this; a stop during it ends it.
     const bool stopped = external_.stop_requested();
     const StopAfter limit(stopped ? kCleaningAfterStop : kCleaning,
                           stopped ? std::stop_token() : external_);
     const auto of_counter = all.counter->remove_keys(limit.token());
     const auto of_locks = stores_.remove(all, plan_.run_id, limit.token());
-    // Keys left in private servers end with them.
-    if (plan_.servers_stay && !plan_.servers_stay(run_.strategy)) return;
+    if (!keys_stay()) return;
     std::set<std::string> reasons;
     for (const auto& removed : {of_counter, of_locks}) {
       if (!removed) reasons.insert(removed.error());
+    }
+    if (reasons.empty()) {
+      const auto ended = stores_.end_keys(run_.key_prefix, limit.token());
+      if (!ended) reasons.insert(ended.error().message);
     }
     if (reasons.empty()) return;
     std::string command = fmt::format("lockbench clean --run {}", plan_.run_id);

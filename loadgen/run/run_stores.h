@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "loadgen/fibers/scheduler.h"
@@ -24,7 +25,36 @@ namespace lockbench::loadgen {
 class RunStores {
  public:
   RunStores(const RunPlan& plan, const Descriptor& strategy)
-      : stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)) {}
+      : stores_(make_stores(strategy, plan.endpoints, plan.workload.strategy.command_timeout)) {
+    const StoreKind* const redis = find_store_kind("redis");
+    if (plan.workload.resource == Resource::memory || redis == nullptr) return;
+    if (!redis->display(plan.counter_url)) return;  // making the counter says why
+    counter_ = redis->make(plan.counter_url, plan.workload.strategy.command_timeout);
+  }
+
+  /// Notes the keys of a run, those of its counter included, before the first of them is written.
+  /// Returns the first failure; the other stores have noted them.
+  StoreResult<void> begin_keys(std::string_view prefix, WallTime until,
+                               const std::stop_token& stop) {
+    StoreResult<void> all;
+    const auto begin = [&](Store& store) {
+      auto noted = store.begin_keys(prefix, until, stop);
+      if (noted) noted_.push_back(&store);
+      if (!noted && all) all = std::move(noted);
+    };
+    for (const auto& store : stores_) begin(*store);
+    if (counter_) begin(*counter_);
+    return all;
+  }
+  /// To be called when they are removed.
+  StoreResult<void> end_keys(std::string_view prefix, const std::stop_token& stop) {
+    StoreResult<void> all;
+    for (Store* const store : std::exchange(noted_, {})) {
+      auto ended = store->end_keys(prefix, stop);
+      if (!ended && all) all = std::move(ended);
+    }
+    return all;
+  }
 
   /// Reads the servers' figures when the load begins.
   void begin() {
@@ -108,6 +138,8 @@ class RunStores {
 
  private:
   const std::vector<std::unique_ptr<Store>> stores_;
+  std::unique_ptr<Store> counter_;  ///< of the counter; null if it is in memory
+  std::vector<Store*> noted_;       ///< those that have noted the run's keys
   std::vector<StoreResult<StoreFacts>> at_begin_;
 };
 

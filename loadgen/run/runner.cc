@@ -187,9 +187,7 @@ tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& 
                              .env = env,
                              .keys = workload.key_count(),
                              .key_name = [&run](int key) { return run.key(key) + ":counter"; },
-                             .checks_fencing = workload.resource == Resource::redis_fenced,
-                             .kept_for = kKeptFor + workload.warmup + workload.duration +
-                                         workload.longest_run_out()})
+                             .checks_fencing = workload.resource == Resource::redis_fenced})
       .map([&run](std::unique_ptr<Counter> made) { run.counter = std::move(made); });
 }
 

@@ -55,12 +55,7 @@ AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint 
       return AcquireOutcome::timed_out;
     }
     const AcquireOutcome outcome = take(wanted, intended, started, *last);
-    if (outcome == AcquireOutcome::acquired) continue;
-    const bool may_deadlock = run_.workload.lock_order == LockOrder::drawn && !held_.empty();
-    if (may_deadlock && outcome == AcquireOutcome::timed_out) {
-      ++counts_[Count::transaction_deadlocks];
-    }
-    return outcome;
+    if (outcome != AcquireOutcome::acquired) return outcome;
   }
   return AcquireOutcome::acquired;
 }
@@ -237,6 +232,10 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   // A transaction waits as a whole, including requests in vain.
   const bool alone = !run_.workload.has_transactions();
   if (alone && (cut || timing == Timing::acquired)) note_own(phase, intended, ended, cut);
+  const bool may_deadlock = run_.workload.lock_order == LockOrder::drawn && !held_.empty();
+  if (result.deadlock || (may_deadlock && result.outcome == AcquireOutcome::timed_out)) {
+    ++counts_[Count::transaction_deadlocks];
+  }
   counts_[Count::attempts] += result.attempts;
   counts_[Count::wakes] += spent.wakes;
   const bool failed =

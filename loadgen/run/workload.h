@@ -165,7 +165,7 @@ struct Workload {
   Duration rtt{};  ///< added between clients and private servers
   int repeat = 1;
   std::uint64_t seed = 1;
-  StrategyOptions strategy{.bounded_keys = true};
+  StrategyOptions strategy{};
 
   /// Clients that are not rivals.
   int scheduled_clients() const { return meet_every ? clients / 2 : clients; }

@@ -112,7 +112,8 @@ struct Transactions {
   double locks_per_second = 0;  ///< granted, also to attempts that did not get all
   std::uint64_t aborts = 0;     ///< attempts that did not get all locks
   std::uint64_t retries = 0;    ///< attempts after an abort
-  std::uint64_t deadlocks = 0;  ///< aborts by a time-out, with locks taken as drawn
+  /// Aborts by the store to break a deadlock, or by a time-out with locks taken as drawn.
+  std::uint64_t deadlocks = 0;
   /// Time until a section had all its locks, from its intended and from its actual start.
   Distribution acquire, acquire_service;
 };

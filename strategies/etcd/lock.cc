@@ -125,10 +125,8 @@ std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endp
                                     const std::vector<LeaseId>& leases, Duration ttl,
                                     TimePoint asked_at, std::shared_ptr<LeaseState> state) {
   RenewalScheduler& scheduler = renewal_scheduler(context.services);
-  const std::string channel = endpoint.display() + " leases";
-  // An answer that comes after the lease's end is useless.
-  const Duration timeout = std::min<Duration>(
-      std::chrono::floor<std::chrono::milliseconds>(ttl / 3), context.options.command_timeout);
+  const Duration timeout = renewal_timeout(ttl / 3, context.options.command_timeout);
+  const std::string channel = fmt::format("{} leases {}", context.urls.front(), timeout.count());
   scheduler.provide_channel(
       channel, [&](Env& env) { return std::make_unique<LeaseRenewals>(endpoint, timeout, env); });
   std::string token;
@@ -138,6 +136,9 @@ std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endp
                          .state = std::move(state),
                          .granted_at = asked_at,
                          .ttl = ttl,
+                         // etcd's client keeps its stream open and tries again after 500 ms
+                         // (client/v3/lease.go, retryConnWait), not at the next third of the TTL.
+                         .timing = {.retries_soon = true},
                          .channels = {channel}});
 }
 

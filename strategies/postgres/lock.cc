@@ -40,7 +40,8 @@ AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
     return {.outcome = grant->kind == Grant::Kind::stopped ? AcquireOutcome::abandoned
                        : may_wait                          ? AcquireOutcome::timed_out
                                                            : AcquireOutcome::refused,
-            .attempts = 1};
+            .attempts = 1,
+            .deadlock = grant->kind == Grant::Kind::deadlock};
   }
   // Confirmed at the grant, not at the request: then another client may have held the lock.
   Lease lease{.key = std::string(request.key),
@@ -59,6 +60,7 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session)
                       "the server has ended the session");
   }
   if (answer->kind == Answer::Kind::cancelled) return Grant{.kind = Grant::Kind::stopped};
+  if (answer->kind == Answer::Kind::deadlock) return Grant{.kind = Grant::Kind::deadlock};
   const bool none = answer->done() && answer->rows == 0 && answer->value.empty();
   if (!answer->done() || none) return Grant{.kind = Grant::Kind::taken};
   const auto number = parse_number<std::uint64_t>(answer->value);

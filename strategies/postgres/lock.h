@@ -9,7 +9,7 @@ namespace lockbench::postgres {
 
 /// The result of an attempt at a lock that waits at the server.
 struct Grant {
-  enum class Kind { granted, taken, stopped };
+  enum class Kind { granted, taken, stopped, deadlock };
   Kind kind = Kind::taken;
   std::uint64_t fencing = 0;
 };

@@ -86,7 +86,8 @@ class Advisory : public ServerQueueLock {
                                  : answer.error().kind == StoreError::Kind::rejected;
     if (in_error) {
       after_failure(lock, request.key);
-    } else if (answer && answer->kind == Answer::Kind::lock_not_available) {
+    } else if (answer && (answer->kind == Answer::Kind::lock_not_available ||
+                          answer->kind == Answer::Kind::deadlock)) {
       take_back(lock, request.key);
     }
     return to_grant(answer, session_);
@@ -153,13 +154,14 @@ const Registration postgres_advisory(with_known_hazards({
     .release_commands = {"pg_advisory_unlock hash(key)"},
     .source = "PostgreSQL documentation, 13.3.5 \"Advisory Locks\"",
     .typical = true,
-    .libraries = {{"Java", "JDBC with one connection for each holder",
-                   "select pg_advisory_lock(?)"},
+    .libraries = {{"Java", "JDBC with one connection for each holder", "select pg_advisory_lock(?)",
+                   Reentry::counted},
                   {"Go", "pgx, or database/sql with one Conn for each holder",
-                   "select pg_advisory_lock($1)"},
-                  {"Python", "psycopg, django-pglock", "select pg_advisory_lock(%s)"},
+                   "select pg_advisory_lock($1)", Reentry::counted},
+                  {"Python", "psycopg, django-pglock", "select pg_advisory_lock(%s)",
+                   Reentry::counted},
                   {"JavaScript", "node-postgres with one client for each holder",
-                   "select pg_advisory_lock($1)"}},
+                   "select pg_advisory_lock($1)", Reentry::counted}},
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
                .ends_with_connection = true,

@@ -1,5 +1,6 @@
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
@@ -10,6 +11,12 @@ namespace {
 const Statement begin{.name = "BEGIN", .sql = "BEGIN", .answered = "BEGIN"};
 const Statement commit{.name = "COMMIT", .sql = "COMMIT"};
 const Statement rollback{.name = "ROLLBACK", .sql = "ROLLBACK", .answered = "ROLLBACK"};
+// A failed wait for a further lock would otherwise end the transaction, and with it all locks.
+const Statement set_savepoint{
+    .name = "SAVEPOINT", .sql = "SAVEPOINT further_lock", .answered = "SAVEPOINT"};
+const Statement rollback_to{.name = "ROLLBACK TO SAVEPOINT",
+                            .sql = "ROLLBACK TO SAVEPOINT further_lock",
+                            .answered = "ROLLBACK"};
 const Statement select_row{.name = "SELECT",
                            .sql = "SELECT 1 FROM lock_row WHERE key = $1 FOR UPDATE",
                            .waits = true,
@@ -24,112 +31,131 @@ const Statement insert_row{.name = "INSERT",
                            .answered = "INSERT"};
 
 /// Locks the key's row by SELECT ... FOR UPDATE in a transaction that stays open while the lock is
-/// held. A transaction holds one lock, so that each can be released alone; a client with several
-/// locks has as many connections.
+/// held. All locks of a client are in one transaction, as in applications, so that the server sees
+/// deadlocks: each stays taken until the last of them is released.
 class Row : public ServerQueueLock {
  public:
   explicit Row(const Context& context)
       : ServerQueueLock(context),
         endpoint_(endpoints_of(context, parse_endpoint).front()),
-        timeouts_(context.options.timeouts()) {}
+        timeouts_(context.options.timeouts()),
+        session_(endpoint_, timeouts_, env()) {}
 
-  StoreResult<void> connect() override { return session().connect(); }
+  StoreResult<void> connect() override { return session_.connect(); }
 
   ReleaseResult release(const Lease& lease) override {
-    const auto held = held_.find(lease.token);
-    if (held == held_.end()) return {ReleaseOutcome::not_owner, {}};
-    spare_.push_back(std::move(held->second));
-    held_.erase(held);
+    if (held_.erase(lease.token) == 0) return {ReleaseOutcome::not_owner, {}};
     if (lease.state->lost_at()) return {ReleaseOutcome::not_owner, {}};
-    return end(*spare_.back(), lease);
+    if (!held_.empty()) {
+      session_.unbind(lease.state);
+      return {ReleaseOutcome::released, {}};
+    }
+    return end(lease);
   }
 
  protected:
-  Session& session() override {
-    if (!next_ && !spare_.empty()) {
-      next_ = std::move(spare_.back());
-      spare_.pop_back();
-    }
-    if (!next_) next_ = std::make_unique<Session>(endpoint_, timeouts_, env());
-    return *next_;
-  }
+  Session& session() override { return session_; }
 
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
-    // The first client to use a key creates its row.
+    std::erase_if(held_, [](const auto& lease) { return lease.second->lost_at().has_value(); });
     StoreResult<std::optional<Grant>> grant = lock_row(request, may_wait);
     if (grant && !grant->has_value()) {
-      const auto made = ask(insert_row, request, true);
-      if (!made) return tl::unexpected(made.error());
+      // The first client to use a key creates its row.
+      if (auto made = make_row(request); !made) return tl::unexpected(made.error());
       grant = lock_row(request, may_wait);
     }
-    if (!grant) {
-      // An open transaction ends with the connection.
-      session().close();
-      return tl::unexpected(grant.error());
-    }
+    if (!grant) return tl::unexpected(grant.error());
     return grant->value_or(Grant{.kind = Grant::Kind::taken});
   }
 
   void granted(const Lease& lease) override {
-    next_->bind(lease.state);
-    held_.emplace(lease.token, std::move(next_));
+    session_.bind(lease.state);
+    held_.emplace(lease.token, lease.state);
   }
 
  private:
   /// COMMIT; the server answers ROLLBACK if the transaction had failed.
-  ReleaseResult end(Session& session, const Lease& lease) {
-    const auto answer = session.call(commit, lease.key, {});
-    session.unbind(lease.state);
+  ReleaseResult end(const Lease& lease) {
+    const auto answer = session_.call(commit, lease.key, {});
+    session_.unbind(lease.state);
     if (!answer) {
       // An open transaction ends with the connection.
-      session.close();
+      session_.close();
       return {ReleaseOutcome::failed, answer.error().message};
     }
     if (answer->done() && answer->tag == "COMMIT") return {ReleaseOutcome::released, {}};
     if (answer->done() && answer->tag != "ROLLBACK") {
       return {ReleaseOutcome::failed,
-              session.not_understood("COMMIT or ROLLBACK", *answer).value().message};
+              session_.not_understood("COMMIT or ROLLBACK", *answer).value().message};
     }
     lease.state->mark_lost(env().now());
+    // A rollback takes back what was set in the transaction.
+    session_.close();
     return {ReleaseOutcome::not_owner, {}};
   }
 
-  StoreResult<Answer> ask(const Statement& statement, const AcquireRequest& request,
-                          bool with_key = false) {
+  StoreResult<Answer> ask(Session& session, const Statement& statement,
+                          const AcquireRequest& request, bool with_key = false) {
     const std::string key(request.key);
     auto answer =
-        session().call(statement, request.key, {&key, with_key ? std::size_t{1} : std::size_t{0}},
-                       {.wait_until = request.deadline, .stop = request.stop});
+        session.call(statement, request.key, {&key, with_key ? std::size_t{1} : std::size_t{0}},
+                     {.wait_until = request.deadline, .stop = request.stop});
     if (answer && answer->kind == Answer::Kind::session_over) {
-      return tl::unexpected(to_grant(answer, session()).error());
+      return tl::unexpected(to_grant(answer, session).error());
     }
     return answer;
+  }
+  StoreResult<Answer> ask(const Statement& statement, const AcquireRequest& request,
+                          bool with_key = false) {
+    return ask(session_, statement, request, with_key);
+  }
+
+  /// In a transaction of its own: in the client's, others would wait for its end.
+  StoreResult<void> make_row(const AcquireRequest& request) {
+    if (held_.empty()) return ask(insert_row, request, true).map([](const Answer&) {});
+    Session other(endpoint_, timeouts_, env());
+    auto made = other.use_schema(schema_of_key(request.key), request.key, request.stop);
+    if (made) made = ask(other, insert_row, request, true).map([](const Answer&) {});
+    return before_request(std::move(made));
   }
 
   /// Nothing: the row does not exist.
   StoreResult<std::optional<Grant>> lock_row(const AcquireRequest& request, bool may_wait) {
-    const auto begun = ask(begin, request);
-    if (!begun) return tl::unexpected(begun.error());
+    const bool further = !held_.empty();
+    const auto begun = ask(further ? set_savepoint : begin, request);
+    if (!begun) return leave_failed<std::optional<Grant>>(begun.error());
     // Outside a transaction the row would be locked for the statement only.
-    if (!begun->done()) return session().not_understood("BEGIN", *begun);
+    if (!begun->done()) return session_.not_understood("BEGIN", *begun);
     const auto locked = ask(may_wait ? select_row : select_nowait, request, true);
-    if (!locked) return tl::unexpected(locked.error());
+    if (!locked) return leave_failed<std::optional<Grant>>(locked.error());
     if (!locked->done() || locked->rows == 0) {
-      if (auto ended = ask(rollback, request); !ended) return tl::unexpected(ended.error());
+      if (auto ended = ask(further ? rollback_to : rollback, request); !ended) {
+        return leave_failed<std::optional<Grant>>(ended.error());
+      }
       if (locked->done()) return std::nullopt;
-      return to_grant(locked, session());
+      return to_grant(locked, session_);
     }
-    auto numbered = to_grant(ask(next_number, request), session());
+    auto numbered = to_grant(ask(next_number, request), session_);
+    if (!numbered) return leave_failed<std::optional<Grant>>(numbered.error());
     // The row is locked until the transaction ends.
-    if (!numbered || numbered->kind != Grant::Kind::granted) session().close();
+    if (numbered->kind != Grant::Kind::granted) session_.close();
     return numbered;
+  }
+
+  /// After a failure inside the transaction, which the next COMMIT would turn into a rollback of
+  /// all locks.
+  template <class T>
+  StoreResult<T> leave_failed(const StoreError& error) {
+    const bool goes_on = !held_.empty() && error.kind == StoreError::Kind::rejected;
+    // An open transaction ends with the connection.
+    if (!goes_on || !session_.call(rollback_to, {}, {})) session_.close();
+    return tl::unexpected(error);
   }
 
   const Endpoint endpoint_;
   const Timeouts timeouts_;
-  std::unique_ptr<Session> next_;                ///< for the next lock; null until needed
-  std::vector<std::unique_ptr<Session>> spare_;  ///< without a transaction
-  std::unordered_map<std::string, std::unique_ptr<Session>> held_;  ///< by token
+  Session session_;
+  std::unordered_map<std::string, std::shared_ptr<LeaseState>> held_;  ///< by token
 };
 
 const Registration postgres_row(with_known_hazards({
@@ -137,15 +163,20 @@ const Registration postgres_row(with_known_hazards({
     .backend = "postgres",
     .summary =
         "SELECT ... FOR UPDATE on the key's row, in a transaction open as long as it is held",
-    .acquire_commands = {"set_config lock_timeout (when it changes)", "BEGIN",
+    .acquire_commands = {"set_config lock_timeout (when it changes)",
+                         "BEGIN (SAVEPOINT for a further lock)",
                          "SELECT ... FROM row WHERE key FOR UPDATE (NOWAIT without waiting)",
-                         "nextval fencing", "ROLLBACK (if not granted)"},
-    .release_commands = {"COMMIT"},
+                         "nextval fencing",
+                         "ROLLBACK (if not granted; to the savepoint of a further lock)"},
+    .release_commands = {"COMMIT (with the last lock of the client)"},
     .source = "PostgreSQL documentation, 13.3.2 \"Row-Level Locks\"",
-    .libraries = {{"any", "every driver for PostgreSQL", "select ... for update in a transaction"}},
+    .libraries = {{"any", "every driver for PostgreSQL", "select ... for update in a transaction",
+                   Reentry::counted}},
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
+               .released_together = true,
                .ends_with_connection = true,
+               .reentrant = true,
                .fencing = true,
                .fair = true,
                .waiting = {.kind = WaitKind::queue},

@@ -31,11 +31,6 @@ class Fenced : public TokenLock {
     lease.fencing = static_cast<std::uint64_t>(*number);
     return *number > 0;
   }
-
- protected:
-  std::optional<RenewalProtocol> renewal_protocol() const override {
-    return RenewalProtocol{.script = &scripts::renew_numbered};
-  }
 };
 
 const Registration redis_fenced(on_redis({
@@ -44,7 +39,8 @@ const Registration redis_fenced(on_redis({
     .acquire_commands = {"EVALSHA fenced_acquire key key:fencing token ttl"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "Martin Kleppmann, \"How to do distributed locking\"",
-    .libraries = {{"Java", "Redisson getFencedLock", "lockAndGetToken with a lease time of {ttl}"}},
+    .libraries = {{"Java", "Redisson getFencedLock", "lockAndGetToken with a lease time of {ttl}",
+                   Reentry::counted}},
     .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .fencing = true,

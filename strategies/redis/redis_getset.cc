@@ -9,8 +9,10 @@ namespace {
 constexpr int kSetnxRounds = 3;
 
 /// The lock's value is the time of its expiry, by the clock of the client that wrote it. The key
-/// itself never expires. redis-getset takes over if the value that GETSET replaced had expired too;
-/// with `kCompares` (redis-getset-cas) only if it is the value that GET saw.
+/// itself never expires. redis-getset takes over if the value that GETSET replaced has expired, as
+/// redis.io has it ("because of the GETSET semantic, C4 can check if the old value stored at key is
+/// still an expired timestamp"). With `kCompares` (redis-getset-cas) only if it is the value that
+/// GET saw, as in the Java code that many blogs repeat (`oldValue.equals(currentValue)`).
 template <bool kCompares>
 class Getset : public SingleNodeLock {
  public:
@@ -30,7 +32,8 @@ class Getset : public SingleNodeLock {
       if (!seen->has_value()) continue;  // released in between: try again
       if (!has_passed(**seen)) return false;
       begin(request, lease);
-      const auto replaced = get_set(lease.key, lease.token, request.stop);
+      const auto replaced =
+          redis().call(kTextOrNil, {"GETSET", lease.key, lease.token}, request.stop);
       if (!replaced) return tl::unexpected(replaced.error());
       if (kCompares) return *replaced == *seen;
       // Nothing was replaced: the lock was released between GET and GETSET.
@@ -76,14 +79,15 @@ const Registration redis_getset(described({
     .name = "redis-getset",
     .summary = "The value is the expiry time; expired locks are taken over by GETSET: relies on "
                "all clients' clocks",
-    .source = "common practice: the pattern of redis.io \"SETNX\" without its last check",
+    .source = "redis.io \"SETNX\", \"Design pattern: Locking with SETNX\"",
     .make = construct<Getset<false>>,
 }));
 
 const Registration redis_getset_cas(described({
     .name = "redis-getset-cas",
     .summary = "As redis-getset, granted only if GETSET replaced the value that GET saw",
-    .source = "redis.io \"SETNX\", \"Design pattern: Locking with SETNX\"",
+    .source = "common practice: the pattern of redis.io \"SETNX\" as blogs write it, with a "
+              "comparison of the values",
     .make = construct<Getset<true>>,
 }));
 

@@ -11,6 +11,10 @@ namespace lockbench::redis {
 namespace {
 
 constexpr Duration kAfterFailure = std::chrono::milliseconds(10);
+// Until the first answer. A longer one than needed only delays the others if this client dies.
+constexpr Duration kFirstRoundTrip = std::chrono::milliseconds(100);
+// A stall is no round trip.
+constexpr Duration kLongestRoundTrip = std::chrono::seconds(1);
 
 /// The answer to "ask".
 struct Place {
@@ -50,9 +54,13 @@ class ListQueue : public TokenLock {
     heartbeat_ = std::clamp<Duration>(request.ttl / 10, std::chrono::milliseconds(10),
                                       std::chrono::milliseconds(500));
     const bool may_wait = request.deadline > env().now();
-    const auto answer = call(kPlace, "ask", lease, request.stop,
-                             std::to_string(ceil_milliseconds(request.ttl)), may_wait ? "1" : "0");
+    const TimePoint asked_at = env().now();
+    const auto answer = call(kPlace, lease,
+                             {"ask", lease.token, std::to_string(ceil_milliseconds(window())),
+                              std::to_string(ceil_milliseconds(request.ttl)), may_wait ? "1" : "0"},
+                             request.stop);
     if (!answer) return tl::unexpected(answer.error());
+    note_round_trip(env().now() - asked_at);
     waiters_before_ = answer->granted ? 0 : answer->number;
     if (!answer->granted) return false;
     lease.fencing = static_cast<std::uint64_t>(answer->number);
@@ -81,32 +89,38 @@ class ListQueue : public TokenLock {
   }
 
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
-    return call(kFlag, "release", lease, stop);
+    return call(kFlag, lease, {"release", lease.token}, stop);
   }
   StoreResult<bool> undo(const Lease& lease, const std::stop_token& stop) override {
-    return call(kFlag, "leave", lease, stop);
+    return call(kFlag, lease, {"leave", lease.token}, stop);
   }
   void withdraw(const Lease& lease, const std::stop_token& stop) override {
     (void)undo(lease, stop);
   }
-  std::optional<RenewalProtocol> renewal_protocol() const override {
-    return RenewalProtocol{.script = &scripts::renew_numbered};
-  }
 
  private:
   template <class T>
-  StoreResult<T> call(const Form<T>& form, std::string_view verb, const Lease& lease,
-                      const std::stop_token& stop, std::string_view ttl = "0",
-                      std::string_view may_wait = "0") {
-    // Survives one lost heartbeat followed by a late one.
-    const std::string alive_for = std::to_string(ceil_milliseconds(3 * heartbeat_));
+  StoreResult<T> call(const Form<T>& form, const Lease& lease, WordList args,
+                      const std::stop_token& stop) {
     const auto key = [&](std::string_view suffix) { return lease.key + std::string(suffix); };
     return redis().call(form, scripts::queue,
-                        {lease.key, key(kQueue), key(kLiveness), key(kNumbers)},
-                        {verb, lease.token, alive_for, ttl, may_wait}, stop);
+                        {lease.key, key(kQueue), key(kLiveness), key(kNumbers)}, args, stop);
+  }
+
+  /// How long a heartbeat is valid, and how long this client may take to confirm a grant. Survives
+  /// one lost heartbeat followed by a late one, each as late as this client is far.
+  Duration window() const { return 3 * (heartbeat_ + round_trip_); }
+
+  /// The longest of the latest, as a window that is too short costs the client its place.
+  void note_round_trip(Duration taken) {
+    const Duration remembered = measured_ ? round_trip_ * 7 / 8 : Duration::zero();
+    round_trip_ = std::min<Duration>(std::max(taken, remembered), kLongestRoundTrip);
+    measured_ = true;
   }
 
   Duration heartbeat_ = std::chrono::milliseconds(500);
+  Duration round_trip_ = kFirstRoundTrip;
+  bool measured_ = false;
   std::int64_t waiters_before_ = 0;
 };
 
@@ -114,14 +128,16 @@ const Registration redis_queue(on_redis({
     .name = "redis-queue",
     .summary =
         "First come, first served: a release grants the lock to the next live waiter and wakes it",
-    .acquire_commands = {"EVALSHA queue key key:queue key:liveness key:numbers ask token",
-                         "BLPOP key:wake:token seconds"},
+    .acquire_commands =
+        {"EVALSHA queue key key:queue key:liveness key:numbers ask token window ttl 0|1",
+         "BLPOP key:wake:token seconds",
+         "EVALSHA queue key key:queue key:liveness key:numbers leave token"},
     .release_commands = {"EVALSHA queue key key:queue key:liveness key:numbers release token"},
-    .renew_commands = {"EVALSHA renew_numbered key token ttl"},
+    .renew_commands = {"EVALSHA renew_if_token key token ttl"},
     .source = "lockbench's own design",
     .typical = true,
     .libraries = {{"Java", "Redisson getFairLock (fair by a queue too, with other keys)",
-                   "lockWatchdogTimeout = {ttl}"}},
+                   "lockWatchdogTimeout = {ttl}", Reentry::counted}},
     .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .fencing = true,

@@ -40,16 +40,32 @@ class ReentrantLock : public SingleNodeLock {
   }
 
  protected:
+  /// The store has one lock, and so one TTL, for all leases: an inner acquisition changes the
+  /// validity of the outer ones too.
+  std::shared_ptr<LeaseState> state_of(const Lease& lease, TimePoint end,
+                                       TimePoint asked_at) override {
+    auto& state = held_[lease.key].state;
+    if (state && state->valid_at(asked_at)) {
+      state->extend(end, asked_at);
+    } else {
+      state = SingleNodeLock::state_of(lease, end, asked_at);
+    }
+    return state;
+  }
   StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
     const auto held = held_.find(lease.key);
     const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
+    const auto state = held == held_.end() ? nullptr : held->second.state;
     if (held != held_.end() && --held->second.count == 0) held_.erase(held);
+    const TimePoint asked_at = env().now();
     const auto released = release_once(lease, ttl, stop);
     if (!released) {
       doubt(lease);
       return tl::unexpected(released.error());
     }
     if (*released == Released::counted_down) {
+      // The script gives the lock its TTL again.
+      if (state) state->extend(end_of(asked_at, ttl), asked_at);
       // This client does not hold it any more, so the server must not count it either.
       if (auto settled = settle_doubts(lease, stop); !settled) {
         return tl::unexpected(std::move(settled.error()));
@@ -105,6 +121,7 @@ class ReentrantLock : public SingleNodeLock {
   struct Held {
     int count = 0;
     Duration ttl{};
+    std::shared_ptr<LeaseState> state{};  ///< of all of its leases
   };
 
   static std::string milliseconds(Duration ttl) { return std::to_string(ceil_milliseconds(ttl)); }
@@ -183,13 +200,13 @@ const Registration redis_reentrant_notify(on_redis({
     .name = "redis-reentrant-notify",
     .summary = "Redisson's lock on a single server: re-entrant, renewed, a release wakes waiting "
                "clients by PUBLISH",
-    .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE channel",
-                         "UNSUBSCRIBE channel"},
-    .release_commands = {"EVALSHA reentrant_release key owner ttl channel"},
+    .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "SUBSCRIBE key:released",
+                         "UNSUBSCRIBE key:released"},
+    .release_commands = {"EVALSHA reentrant_release key owner ttl key:released"},
     .renew_commands = {"EVALSHA reentrant_renew key owner ttl"},
     .source = "Redisson's RLock and LockPubSub",
     .typical = true,
-    .libraries = {{"Java", "Redisson RLock", "lockWatchdogTimeout = {ttl}"}},
+    .libraries = {{"Java", "Redisson RLock", "lockWatchdogTimeout = {ttl}", Reentry::counted}},
     .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .reentrant = true,
@@ -252,13 +269,14 @@ const Registration redis_reentrant_wait(on_redis({
     .summary = "Redisson's lock on a server with replicas: as redis-reentrant-notify, and WAIT "
                "after each script; refused if no replica acknowledges",
     .acquire_commands = {"EVALSHA reentrant_acquire key owner ttl", "WAIT replicas timeout",
-                         "SUBSCRIBE channel", "UNSUBSCRIBE channel"},
-    .release_commands = {"EVALSHA reentrant_release key owner ttl channel",
+                         "SUBSCRIBE key:released", "UNSUBSCRIBE key:released"},
+    .release_commands = {"EVALSHA reentrant_release key owner ttl key:released",
                          "WAIT replicas timeout"},
     .renew_commands = {"EVALSHA reentrant_renew key owner ttl", "WAIT replicas timeout"},
     .source = "Redisson's RLock with checkLockSyncedSlaves",
     .libraries = {{"Java", "Redisson RLock with replicas",
-                   "lockWatchdogTimeout = {ttl}, checkLockSyncedSlaves, slavesSyncTimeout"}},
+                   "lockWatchdogTimeout = {ttl}, checkLockSyncedSlaves, slavesSyncTimeout",
+                   Reentry::counted}},
     .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .reentrant = true,

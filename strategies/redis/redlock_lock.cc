@@ -52,6 +52,7 @@ class RedlockLock : public LockStrategy {
         options_(context.options),
         waiting_(context.waiting),
         renewing_(context.renewing),
+        urls_(context.urls),
         endpoints_(endpoints_of(context, parse_endpoint)) {
     const Duration timeout = options_.command_timeout;
     // Connecting or sending must not hold up a round for longer than an answer may.
@@ -299,7 +300,7 @@ class RedlockLock : public LockStrategy {
 
   void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl) {
     if (!renewing_) return;
-    if (scheduler_ == nullptr) make_renewal_channels(ttl);
+    if (ttl != channels_ttl_) make_renewal_channels(ttl);
     lease.renewal = scheduler_->keep({.key = lease.key,
                                       .token = lease.token,
                                       .state = lease.state,
@@ -314,18 +315,20 @@ class RedlockLock : public LockStrategy {
 
   void make_renewal_channels(Duration ttl) {
     const RenewalProtocol protocol{.script = &scripts::renew_if_token};
-    const Duration timeout = std::max(node_timeout(ttl), Duration(std::chrono::milliseconds(10)));
+    const Duration longest =
+        std::min(options_.node_timeout.value_or(kNodeTimeout), options_.command_timeout);
+    const Duration timeout = renewal_timeout(node_timeout(ttl), longest);
     scheduler_ = &renewal_scheduler(services_);
-    for (const Endpoint& endpoint : endpoints_) {
-      // Other locks have their own channels, as their timeouts differ. The number distinguishes
-      // nodes that differ only in their database or credentials.
-      const std::string name = fmt::format("{} {} of quorum node {}", endpoint.display(),
-                                           protocol.name(), renewal_channels_.size());
-      scheduler_->provide_channel(name, [&](Env& env) {
-        return make_renewal_channel(factory_.make(endpoint, timeout, env), protocol);
+    renewal_channels_.clear();
+    for (std::size_t node = 0; node < endpoints_.size(); ++node) {
+      // The number distinguishes nodes with one URL, which would spoil a quorum of channels.
+      renewal_channels_.push_back(fmt::format("{} {} {} of quorum node {}", urls_.at(node),
+                                              protocol.name(), timeout.count(), node));
+      scheduler_->provide_channel(renewal_channels_.back(), [&](Env& env) {
+        return make_renewal_channel(factory_.make(endpoints_[node], timeout, env), protocol);
       });
-      renewal_channels_.push_back(name);
     }
+    channels_ttl_ = ttl;
   }
 
   int nodes() const { return static_cast<int>(nodes_.size()); }
@@ -352,9 +355,11 @@ class RedlockLock : public LockStrategy {
   const StrategyOptions options_;
   const WaitPolicy waiting_;
   const std::optional<RenewalTiming> renewing_;
+  const std::vector<std::string> urls_;  ///< with secrets
   const std::vector<Endpoint> endpoints_;
   std::vector<QuorumNode> nodes_;
   std::vector<std::string> renewal_channels_;  ///< made when first needed
+  Duration channels_ttl_{};                    ///< for which they were made; zero: none
   RenewalScheduler* scheduler_ = nullptr;      ///< found with the channels
   Duration longest_ttl_{};                     ///< of all requests
   // For the current round; members, so that a round allocates nothing.
@@ -375,7 +380,8 @@ const Registration redlock(on_redis({
     .acquire_commands = {"SET key token NX PX ttl", "EVALSHA release_if_token key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "redis.io \"Distributed Locks with Redis\"",
-    .libraries = {{"Java", "Redisson getMultiLock over independent servers", "lease time = {ttl}"},
+    .libraries = {{"Java", "Redisson getMultiLock over independent servers (needs all of them)",
+                   "lease time = {ttl}", Reentry::counted},
                   {"Python", "redlock-py", "lock(resource, {ttl}), retry_count, retry_delay"}},
     .traits = redlock_traits(),
     .make = make<RedlockLock::Order::sequential>,

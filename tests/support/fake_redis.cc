@@ -32,9 +32,8 @@ bool is_script(const std::vector<std::string>& command) {
 /// The script that EVAL or EVALSHA names; null if it is none of ours.
 const Script* script_of(const std::vector<std::string>& command) {
   for (const Script* script :
-       {&scripts::release_if_token, &scripts::renew_if_token, &scripts::renew_numbered,
-        &scripts::reentrant_acquire, &scripts::reentrant_release, &scripts::reentrant_renew,
-        &scripts::fenced_acquire}) {
+       {&scripts::release_if_token, &scripts::renew_if_token, &scripts::reentrant_acquire,
+        &scripts::reentrant_release, &scripts::reentrant_renew, &scripts::fenced_acquire}) {
     if (command[1] == script->sha1 || command[1] == script->source) return script;
   }
   return nullptr;
@@ -132,6 +131,7 @@ Reply FakeRedis::execute_one(const Words& command) {
     if (name == "GETSET") set(key, command.at(2));
     return seen;
   }
+  if (name == "WAIT") return integer(std::stoll(command.at(1)));
   if (name == "EXPIRE") return expire(key, std::chrono::seconds(std::stoll(command.at(2))));
   if (name == "PEXPIRE") return expire(key, std::chrono::milliseconds(std::stoll(command.at(2))));
   if (name == "PTTL") {
@@ -241,7 +241,7 @@ Reply FakeRedis::acquire_fenced(const std::string& key, const std::string& count
   if (find(key) != nullptr) return {};
   set(key, token, ttl);
   const std::int64_t last = value(counter) ? std::stoll(*value(counter)) : 0;
-  set(counter, std::to_string(last + 1), std::max<Duration>(std::chrono::hours(24), 2 * ttl));
+  set(counter, std::to_string(last + 1));
   return integer(last + 1);
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "strategies/env.h"
 #include "strategies/registry.h"
@@ -27,7 +26,7 @@ void expect_reason(std::string_view reason) {
 void live(const Descriptor& strategy, const std::string& url, const std::function<void()>& on_grant,
           Duration timeout) {
   constexpr Duration kTtl = std::chrono::seconds(10);
-  const auto env = make_system_env(std::random_device()());
+  const auto env = make_system_env(random_seed());
   Services services;
   const Endpoints endpoints{{server_set(strategy), {url}}};
   const StrategyOptions options{.command_timeout = timeout, .wait_replicas = 1};

@@ -43,7 +43,28 @@ std::string text_of(const redisReply& reply) {
   return lines;
 }
 
-/// 1700000000.123456 [0 127.0.0.1:4242] "SET" "key" "1": quotes in words are escaped.
+/// A word as MONITOR shows it: \n, \", \x0a and so on.
+std::string unescaped(std::string_view shown) {
+  constexpr std::string_view kLetters = "nrtab", kMeaning = "\n\r\t\a\b";
+  std::string word;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (shown[i] != '\\' || i + 1 == shown.size()) {
+      word += shown[i];
+      continue;
+    }
+    const char letter = shown[++i];
+    const std::size_t known = kLetters.find(letter);
+    if (letter == 'x') {
+      word += static_cast<char>(std::stoi(std::string(shown.substr(i + 1, 2)), nullptr, 16));
+      i += 2;
+    } else {
+      word += known == std::string_view::npos ? letter : kMeaning[known];
+    }
+  }
+  return word;
+}
+
+/// 1700000000.123456 [0 127.0.0.1:4242] "SET" "key" "1"
 SeenCommand parse(const std::string& line) {
   SeenCommand command{.database = std::atoi(line.c_str() + line.find('[') + 1), .words = {}};
   std::size_t at = line.find("] \"");
@@ -52,7 +73,7 @@ SeenCommand parse(const std::string& line) {
     if (at == std::string::npos) break;
     std::size_t end = at + 1;
     while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
-    command.words.push_back(line.substr(at + 1, end - at - 1));
+    command.words.push_back(unescaped(std::string_view(line).substr(at + 1, end - at - 1)));
     at = end + 1;
   }
   if (command.words.empty()) throw std::runtime_error("MONITOR said " + line);

@@ -1,7 +1,5 @@
 #include "tests/support/test_envs.h"
 
-#include <random>
-
 #include "strategies/carrier.h"
 
 namespace lockbench::test {
@@ -117,8 +115,8 @@ class ServiceEnvs::World : public ForwardingEnv {
 };
 
 std::shared_ptr<EnvSource> ServiceEnvs::source() {
-  return std::make_shared<EnvSource>(EnvSource{
-      [this] { return std::make_unique<World>(make_system_env(std::random_device()()), *this); }});
+  return std::make_shared<EnvSource>(
+      EnvSource{[this] { return std::make_unique<World>(make_system_env(random_seed()), *this); }});
 }
 
 bool ServiceEnvs::await(const std::string& name, int count, Duration longest) {

@@ -173,6 +173,8 @@ class PostgresWatch : public Watching {
       case Answer::Kind::done:
         return std::move(answer->value);
       case Answer::Kind::lock_not_available:
+      case Answer::Kind::deadlock:
+      case Answer::Kind::not_serializable:
         return std::nullopt;
       case Answer::Kind::cancelled:
         misread("stopped");

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <random>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
@@ -120,7 +119,7 @@ class ServerSource final : public Source {
       : endpoint_(std::move(endpoint)),
         display_(std::invoke(&Endpoint::display, endpoint_)),
         request_(request),
-        env_(make_system_env(std::random_device()()),
+        env_(make_system_env(random_seed()),
              [this] { sent_.fetch_add(1, std::memory_order_relaxed); }),
         budget_(request.budget) {}
 

@@ -59,6 +59,8 @@ std::string_view field(const PGresult& result, int name) {
 std::optional<Answer::Kind> meaning_of(const PGresult& error) {
   const std::string_view code = field(error, PG_DIAG_SQLSTATE);
   if (code == "55P03") return Answer::Kind::lock_not_available;
+  if (code == "40P01") return Answer::Kind::deadlock;
+  if (code == "40001") return Answer::Kind::not_serializable;
   if (code == "57014") return Answer::Kind::cancelled;
   // Ended by an administrator, or a shutdown.
   if (code.starts_with("57P")) return Answer::Kind::session_over;
@@ -79,26 +81,43 @@ TimePoint later(TimePoint time, Duration by) {
 }
 
 /// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, a table
-/// of rows to lock, and a table of leases. Also overrides those of the user's defaults that matter
-/// to the statements, and names the session after the run. Answers with the server process.
-Statement make_schema(const std::string& schema, Duration timeout) {
+/// of rows to lock, and a table of leases. Names the session after the run, whose schema is spared
+/// as long as it lasts (a transaction pooler passes the name on). Answers with the server process.
+/// `settings` are statements before and after.
+Statement make_schema(const std::string& schema, const std::string& before,
+                      const std::string& after) {
   // The lock keeps two clients from creating it at the same time, when one would fail. Its pair of
   // numbers ("lock", "bnch") cannot collide with the single numbers of keys.
   return {.name = "CREATE SCHEMA",
           .sql = fmt::format(R"(
-SET default_transaction_isolation = 'read committed';
 SET application_name = '{0}';
-SET lock_timeout = {1};
+{1}
 SELECT pg_advisory_xact_lock(1819239275, 1651401576);
 CREATE SCHEMA IF NOT EXISTS {0};
-SET search_path = {0};
 CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1;
 CREATE TABLE IF NOT EXISTS {0}.lock_row (key text PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS {0}.lease (key text PRIMARY KEY, owner text, lock_until timestamptz NOT NULL);
+CREATE TABLE IF NOT EXISTS {0}.lease (key text PRIMARY KEY, owner text, locked_at timestamptz NOT NULL, lock_until timestamptz NOT NULL);
+{2}
 SELECT pg_backend_pid();
 )",
-                             schema, ceil_milliseconds(timeout)),
+                             schema, before, after),
           .how = Statement::How::script};
+}
+
+/// With those of the user's defaults overridden that matter to the statements, which find the
+/// tables by their bare names.
+Statement make_and_use_schema(const std::string& schema, Duration timeout) {
+  return make_schema(schema,
+                     fmt::format("SET default_transaction_isolation = 'read committed';\n"
+                                 "SET lock_timeout = {};",
+                                 ceil_milliseconds(timeout)),
+                     fmt::format("SET search_path = {};", schema));
+}
+
+/// For this transaction only.
+Statement make_only_schema(const std::string& schema, Duration timeout) {
+  return make_schema(schema,
+                     fmt::format("SET LOCAL lock_timeout = {};", ceil_milliseconds(timeout)), "");
 }
 
 }  // namespace
@@ -116,6 +135,7 @@ void Session::close() noexcept {
   prepared_.clear();
   process_.clear();
   schema_.clear();
+  made_schema_.clear();
   lock_timeout_ = -1;
   for (const auto& lease : bound_) lease->mark_lost(env_.now());
   bound_.clear();
@@ -198,9 +218,9 @@ StoreResult<Answer> Session::set_up(const Statement& statement, std::string_view
 StoreResult<void> Session::use_schema(const std::string& schema, std::string_view key,
                                       const std::stop_token& stop) {
   if (schema == schema_) return {};
-  const auto answer = set_up(make_schema(schema, timeouts_), key, {}, stop);
+  const auto answer = set_up(make_and_use_schema(schema, timeouts_), key, {}, stop);
   if (!answer) return tl::unexpected(answer.error());
-  lock_timeout_ = -1;  // make_schema() has changed it
+  lock_timeout_ = -1;  // this has changed it
   if (!parse_number<std::uint64_t>(answer->value)) {
     return before_request<void>(not_understood("a process id", *answer));
   }
@@ -212,6 +232,13 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
   }
   schema_ = schema;
   return {};
+}
+
+StoreResult<void> Session::have_schema(const std::string& schema, std::string_view key,
+                                       const std::stop_token& stop) {
+  if (schema == made_schema_) return {};
+  return set_up(make_only_schema(schema, timeouts_), key, {}, stop)
+      .map([&](const Answer& /*process*/) { made_schema_ = schema; });
 }
 
 StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_token& stop) {
@@ -296,10 +323,21 @@ tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_
       addresses += comma + address.display();
     }
   }
-  const std::array<const char*, 5> names{"dbname", "host", "hostaddr", "fallback_application_name",
-                                         nullptr};
-  const std::array<const char*, 5> values{endpoint_.dsn.c_str(), hosts.c_str(), addresses.c_str(),
-                                          "lockbench", nullptr};
+  // Those before the DSN are defaults. Without keepalives, a router that forgets idle connections
+  // leaves a lock that is held for long to the server's, which may take hours: Linux sends the
+  // first after two.
+  const std::array names{"keepalives_idle",
+                         "keepalives_interval",
+                         "keepalives_count",
+                         "dbname",
+                         "host",
+                         "hostaddr",
+                         "fallback_application_name",
+                         static_cast<const char*>(nullptr)};
+  const std::array values{"60",          "10",
+                          "3",           endpoint_.dsn.c_str(),
+                          hosts.c_str(), addresses.c_str(),
+                          "lockbench",   static_cast<const char*>(nullptr)};
   connection_.reset(PQconnectStartParams(names.data(), values.data(), 1));
   if (!connection_) throw std::bad_alloc();
   PQsetNoticeProcessor(connection_.get(), ignore_notice, nullptr);

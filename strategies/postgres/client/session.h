@@ -37,6 +37,8 @@ struct Answer {
   enum class Kind {
     done,
     lock_not_available,  ///< after NOWAIT or lock_timeout
+    deadlock,            ///< the server has ended the statement to break one
+    not_serializable,    ///< without effect; may be repeated
     cancelled,           ///< after a stop
     session_over,        ///< the server has ended the session, and with it all of its locks
   };
@@ -81,6 +83,10 @@ class Session {
   /// lock was requested.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop);
+  /// Makes sure that this schema and its tables exist, once per connection, without settings that
+  /// statements rely on: also behind a transaction pooler.
+  StoreResult<void> have_schema(const std::string& schema, std::string_view key,
+                                const std::stop_token& stop);
   /// Sets how long the server lets a statement wait for a lock; 0: for ever. Fails as use_schema()
   /// does.
   StoreResult<void> set_lock_timeout(std::int64_t milliseconds, std::string_view key,
@@ -139,8 +145,9 @@ class Session {
   Env& env_;
   std::unique_ptr<pg_conn, void (*)(pg_conn*)> connection_;
   std::unordered_map<std::string, std::string> prepared_;  ///< names by SQL, on this connection
-  std::string process_;  ///< of the server, for this connection; empty: not asked yet
-  std::string schema_;
+  std::string process_;      ///< of the server, for this connection; empty: not asked yet
+  std::string schema_;       ///< in use
+  std::string made_schema_;  ///< exists
   std::int64_t lock_timeout_ = -1;
   std::int64_t received_ = 0;  ///< bytes, since the latest statement was sent
   std::vector<std::shared_ptr<LeaseState>> bound_;

@@ -41,8 +41,9 @@ void add(std::string_view command, Commands& commands) {
 }  // namespace
 
 std::string acl_command(std::span<const Descriptor* const> strategies) {
-  // For a chosen database, sentinels, and the checks and cleaning round a run. AUTH needs no right.
-  Commands commands{"select", "role", "ping", "info", "scan", "unlink"};
+  // For a chosen database, sentinels, and the checks, notes and cleaning round a run. AUTH needs no
+  // right.
+  Commands commands{"select", "role", "ping", "info", "scan", "unlink", "zadd", "zrange", "zrem"};
   for (const Descriptor* strategy : strategies) {
     if (strategy->backend != "redis") continue;
     for (const auto* list :

@@ -11,10 +11,6 @@
 namespace lockbench::redis {
 namespace {
 
-/// kKeptFor, for EX.
-constexpr std::string_view kKeptSeconds = "86400";
-static_assert(kKeptFor == std::chrono::seconds(86'400));
-
 std::optional<ReplicaWait> wait_of(const StrategyOptions& options,
                                    SingleNodeLock::Replicas needed) {
   if (needed == SingleNodeLock::Replicas::none) return std::nullopt;
@@ -114,6 +110,7 @@ SingleNodeLock::SingleNodeLock(const Context& context, Replicas needed)
     : env_(context.env),
       services_(context.services),
       options_(context.options),
+      url_(context.urls.empty() ? "" : context.urls.front()),
       endpoint_(endpoints_of(context, parse_endpoint).front()),
       waiting_(context.waiting),
       renewing_(context.renewing),
@@ -135,8 +132,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
       if (listening_) listening_->found_taken();
       return std::nullopt;
     }
-    const Duration valid = validity(request.ttl);
-    const TimePoint end = valid == Duration::max() ? TimePoint::max() : asked_at_ + valid;
+    const TimePoint end = end_of(asked_at_, request.ttl);
     if (env_.now() >= end) {
       auto freed = decline(lease, once.stop);
       if (!freed) {
@@ -146,7 +142,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
       if (*freed) notify_released(lease, once.stop);
       return std::nullopt;
     }
-    lease.state = std::make_shared<LeaseState>(end, asked_at_);
+    lease.state = state_of(lease, end, asked_at_);
     return std::optional(std::move(lease));
   };
   const auto wait = [&](std::uint32_t earlier_waits, Duration left) {
@@ -233,10 +229,12 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
   constexpr Duration kPollInterval = std::chrono::milliseconds(100);
   if (!woken_) woken_ = env_.make_event();
   if (!listening_) {
-    auto& hub = services_.get_or_make<NotificationHub>([this] {
-      return std::make_shared<NotificationHub>(endpoint_, options_.command_timeout, factory_,
-                                               make_service_env(services_));
-    });
+    auto& hub = services_.get_or_make<NotificationHub>(
+        [this] {
+          return std::make_shared<NotificationHub>(endpoint_, options_.command_timeout, factory_,
+                                                   make_service_env(services_));
+        },
+        url_);
     listening_.emplace(hub, channel_of(request.key), *woken_);
     // The lock may have been released between the attempt and the subscription.
     if (listening_->subscribed()) return WaitResult::signalled;
@@ -247,22 +245,25 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
   return result;
 }
 
-void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
-  if (!renewing_) return;
-  if (scheduler_ == nullptr) {
-    const auto protocol = renewal_protocol();
-    if (!protocol) return;
-    scheduler_ = &renewal_scheduler(services_);
-    // An answer that comes after the lease's end is useless.
-    using Milliseconds = std::chrono::milliseconds;  // whole ones, as messages show the timeout
-    const Duration timeout =
-        std::min<Duration>(std::max(std::chrono::floor<Milliseconds>(ttl / 3), Milliseconds(10)),
-                           options_.command_timeout);
-    renewal_channel_ = endpoint_.display() + " " + std::string(protocol->name());
-    scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
-      return make_renewal_channel(factory_.make(endpoint_, timeout, env), *protocol, replicas_);
-    });
+void SingleNodeLock::find_channel(const RenewalProtocol& protocol, Duration ttl) {
+  if (ttl == channel_ttl_) return;
+  if (scheduler_ == nullptr) scheduler_ = &renewal_scheduler(services_);
+  const Duration timeout = renewal_timeout(ttl / 3, options_.command_timeout);
+  renewal_channel_ = fmt::format("{} {} {}", url_, protocol.name(), timeout.count());
+  if (replicas_) {
+    renewal_channel_ +=
+        fmt::format(" {}/{} {}", replicas_->needed, replicas_->replicas, replicas_->within.count());
   }
+  scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
+    return make_renewal_channel(factory_.make(endpoint_, timeout, env), protocol, replicas_);
+  });
+  channel_ttl_ = ttl;
+}
+
+void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
+  const auto protocol = renewing_ ? renewal_protocol() : std::nullopt;
+  if (!protocol) return;
+  find_channel(*protocol, ttl);
   lease.renewal = scheduler_->keep({.key = lease.key,
                                     .token = lease.token,
                                     .state = lease.state,
@@ -277,25 +278,6 @@ StoreResult<bool> SingleNodeLock::set_nx_px(const AcquireRequest& request, std::
   const std::string milliseconds = std::to_string(ceil_milliseconds(request.ttl));
   return redis_->call(kOkOrNil, {"SET", request.key, value, "NX", "PX", milliseconds},
                       request.stop);
-}
-
-StoreResult<bool> SingleNodeLock::set_nx(std::string_view key, std::string_view value,
-                                         const std::stop_token& stop) {
-  constexpr std::string_view kName = "SETNX";
-  if (!options_.bounded_keys) return redis_->call(kFlag, {kName, key, value}, stop);
-  const std::string_view words[] = {"SET", key, value, "NX", "EX", kKeptSeconds};
-  redis_->queue(Command(words), kName);
-  return redis_->read(kOkOrNil, kName, redis_->receive(stop));
-}
-
-StoreResult<std::optional<std::string>> SingleNodeLock::get_set(std::string_view key,
-                                                                std::string_view value,
-                                                                const std::stop_token& stop) {
-  constexpr std::string_view kName = "GETSET";
-  if (!options_.bounded_keys) return redis_->call(kTextOrNil, {kName, key, value}, stop);
-  const std::string_view words[] = {"SET", key, value, "EX", kKeptSeconds, "GET"};
-  redis_->queue(Command(words), kName);
-  return redis_->read(kTextOrNil, kName, redis_->receive(stop));
 }
 
 std::optional<RenewalProtocol> TokenLock::renewal_protocol() const {

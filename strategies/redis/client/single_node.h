@@ -107,6 +107,10 @@ class SingleNodeLock : public LockStrategy {
   virtual Duration validity(Duration ttl) const {
     return std::chrono::milliseconds(ceil_milliseconds(ttl));
   }
+  TimePoint end_of(TimePoint asked_at, Duration ttl) const {
+    const Duration valid = validity(ttl);
+    return valid == Duration::max() ? TimePoint::max() : asked_at + valid;
+  }
   /// Starts the validity here instead of at the beginning of the attempt.
   void begin_validity() { asked_at_ = env_.now(); }
 
@@ -130,6 +134,13 @@ class SingleNodeLock : public LockStrategy {
     return false;
   }
 
+  /// The state of a lease that was granted at `asked_at`, until `end`. A lock that the client holds
+  /// already has one state for all of its leases.
+  virtual std::shared_ptr<LeaseState> state_of(const Lease& /*lease*/, TimePoint end,
+                                               TimePoint asked_at) {
+    return std::make_shared<LeaseState>(end, asked_at);
+  }
+
   /// Frees a lock whose grant arrived after the end of its validity, and returns whether it did.
   virtual StoreResult<bool> decline(const Lease& lease, const std::stop_token& stop) {
     return undo(lease, stop);
@@ -144,11 +155,11 @@ class SingleNodeLock : public LockStrategy {
   /// SET key value NX PX ttl. True: the key was set.
   StoreResult<bool> set_nx_px(const AcquireRequest& request, std::string_view value);
 
-  /// SETNX and GETSET, which give a key no TTL; with bounded_keys, SET with a TTL of kKeptFor.
+  /// SETNX key value, which gives the key no TTL. True: the key was set.
   StoreResult<bool> set_nx(std::string_view key, std::string_view value,
-                           const std::stop_token& stop);
-  StoreResult<std::optional<std::string>> get_set(std::string_view key, std::string_view value,
-                                                  const std::stop_token& stop);
+                           const std::stop_token& stop) {
+    return redis_->call(kFlag, {"SETNX", key, value}, stop);
+  }
 
   /// As ReplicaWait, and reported to the observer.
   void queue_wait();
@@ -171,10 +182,13 @@ class SingleNodeLock : public LockStrategy {
   void notify_released(const Lease& lease, const std::stop_token& stop);
   WaitResult wait_for_message(const AcquireRequest& request, Duration longest);
   void keep_renewed(Lease& lease, Duration ttl);
+  /// Makes sure that there is a channel for leases with this TTL.
+  void find_channel(const RenewalProtocol& protocol, Duration ttl);
 
   Env& env_;
   Services& services_;
   const StrategyOptions options_;
+  const std::string url_;  ///< of the server; with secrets
   const Endpoint endpoint_;
   const WaitPolicy waiting_;
   const std::optional<RenewalTiming> renewing_;
@@ -184,7 +198,8 @@ class SingleNodeLock : public LockStrategy {
   std::unique_ptr<Connection> redis_;
   TimePoint asked_at_{};  ///< the beginning of a grant's validity
   TimePoint waits_since_{};
-  RenewalScheduler* scheduler_ = nullptr;  ///< found, with its channel, when first needed
+  RenewalScheduler* scheduler_ = nullptr;  ///< found when first needed
+  Duration channel_ttl_{};                 ///< for which the channel was found; zero: none
   std::string renewal_channel_;
   std::unique_ptr<Event> woken_;                      ///< set by a message; made when first needed
   std::optional<NotificationHub::Waiter> listening_;  ///< during an acquisition

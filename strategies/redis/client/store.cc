@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <vector>
 
 #include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
@@ -12,6 +15,30 @@ namespace {
 
 // Keys per SCAN. Holds up a shared server for about a tenth of a millisecond.
 constexpr std::string_view kScanned = "1000";
+
+/// A sorted set: prefixes of keys in use, by the time of their end in seconds. So a later run finds
+/// the keys of a killed one without a scan if there are none.
+constexpr std::string_view kRuns = "lockbench:runs";
+/// The most of them to look at after a run: the oldest hundred.
+constexpr std::string_view kLastOfOldest = "99";
+
+/// "lockbench:<run id>:{": whatever another program writes into the set, nothing else is removed.
+bool is_of_a_run(std::string_view prefix) {
+  const std::string_view run = run_of_key(prefix);
+  return is_run_id(run) && prefix.substr(prefix.find(run) + run.size()).starts_with(":{");
+}
+
+std::int64_t seconds_of(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+constexpr Form<std::vector<std::string>> kTexts{
+    "a list of texts", [](const Reply& reply) -> std::optional<std::vector<std::string>> {
+      if (reply.type != Reply::Type::array) return std::nullopt;
+      std::vector<std::string> texts;
+      for (const Reply& element : reply.elements) texts.push_back(element.text);
+      return texts;
+    }};
 
 /// The answer to SCAN.
 const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
@@ -90,12 +117,66 @@ class RedisStore : public Store {
     return unlink(keys, stop);
   }
 
+  StoreResult<void> begin_keys(std::string_view prefix, WallTime until,
+                               const std::stop_token& stop) override {
+    redis_->close();
+    const std::string end = std::to_string(seconds_of(until));
+    return redis_->call(kCount, {"ZADD", kRuns, end, prefix}, stop).map([](auto) {});
+  }
+
+  StoreResult<void> end_keys(std::string_view prefix, const std::stop_token& stop) override {
+    redis_->close();
+    if (auto gone = forget(prefix, stop); !gone) return gone;
+    const auto oldest =
+        redis_->call(kTexts, {"ZRANGE", kRuns, "0", kLastOfOldest, "WITHSCORES"}, stop);
+    if (!oldest) return tl::unexpected(oldest.error());
+    const std::int64_t longest_ago =
+        seconds_of(env_->wall_now()) - std::chrono::seconds(kKeptFor).count();
+    std::vector<std::string> old;
+    for (std::size_t i = 0; i + 1 < oldest->size(); i += 2) {
+      const auto end = parse_number<std::int64_t>((*oldest)[i + 1]);
+      if (end && *end <= longest_ago) old.push_back((*oldest)[i]);
+    }
+    if (old.empty()) return {};
+    const auto removed = remove_matching("lockbench:*", stop, [&](std::string_view key) {
+      return std::ranges::any_of(old, [&](const std::string& other) {
+        return is_of_a_run(other) && key.starts_with(other);
+      });
+    });
+    if (!removed) return tl::unexpected(removed.error());
+    for (const std::string& other : old) {
+      if (auto gone = forget(other, stop); !gone) return gone;
+    }
+    return {};
+  }
+
   StoreResult<std::size_t> remove_run(std::string_view run_id,
                                       const std::stop_token& stop) override {
+    redis_->close();
+    auto removed =
+        remove_matching(fmt::format("lockbench:{}[-:]*", run_id), stop,
+                        [&](std::string_view key) { return is_of_run(run_of_key(key), run_id); });
+    if (!removed) return removed;
+    const auto noted = redis_->call(kTexts, {"ZRANGE", kRuns, "0", "-1"}, stop);
+    if (!noted) return tl::unexpected(noted.error());
+    for (const std::string& prefix : *noted) {
+      if (!is_of_run(run_of_key(prefix), run_id)) continue;
+      if (const auto gone = forget(prefix, stop); !gone) return tl::unexpected(gone.error());
+    }
+    return removed;
+  }
+
+ private:
+  StoreResult<void> forget(std::string_view prefix, const std::stop_token& stop) {
+    return redis_->call(kCount, {"ZREM", kRuns, prefix}, stop).map([](auto) {});
+  }
+
+  /// Removes the keys that match the pattern and that `is_meant` accepts; returns how many.
+  template <class IsMeant>
+  StoreResult<std::size_t> remove_matching(const std::string& pattern, const std::stop_token& stop,
+                                           const IsMeant& is_meant) {
     // Enough for a billion keys, against a broken server: normally a scan ends by itself.
     constexpr int kMostPages = 1'000'000;
-    redis_->close();
-    const std::string pattern = fmt::format("lockbench:{}[-:]*", run_id);
     std::string cursor = "0";
     std::size_t removed = 0;
     for (int page = 0; page < kMostPages; ++page) {
@@ -105,7 +186,7 @@ class RedisStore : public Store {
       if (!found) return tl::unexpected(found.error());
       std::vector<std::string> keys;
       for (const Reply& key : found->elements[1].elements) {
-        if (is_of_run(run_of_key(key.text), run_id)) keys.push_back(key.text);
+        if (is_meant(key.text)) keys.push_back(key.text);
       }
       auto gone = unlink(keys, stop);
       if (!gone) return gone;
@@ -116,7 +197,6 @@ class RedisStore : public Store {
     return failure_at(display_, StoreError::Kind::rejected, "SCAN does not end");
   }
 
- private:
   StoreResult<std::size_t> unlink(std::span<const std::string> keys, const std::stop_token& stop) {
     // Large enough for few round trips, small enough not to hold up a shared server.
     constexpr std::size_t kBatch = 500;

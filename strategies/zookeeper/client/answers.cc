@@ -111,11 +111,10 @@ void Session::on_node(const NodeEvent& event, TimePoint now) {
   if (reports_changes_) changed_.push_back(event.path);
   if (event.path == listened_to_) wake();
   if (!event.deleted) return;
-  std::erase_if(bound_, [&](const Bound& bound) {
-    if (bound.path != event.path) return false;
-    bound.state->mark_lost(now);
-    return true;
-  });
+  for (const Bound& bound : bound_) {
+    if (bound.path == event.path) bound.state->mark_lost(now);
+  }
+  std::erase_if(bound_, [&](const Bound& bound) { return bound.path == event.path; });
 }
 
 void Session::send(std::span<const Request> requests, const std::shared_ptr<Batch>& batch) {

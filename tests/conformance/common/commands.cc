@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <boost/algorithm/string/split.hpp>
+#include <boost/regex.hpp>
 #include <set>
 #include <span>
 
+#include "strategies/redis/scripts.h"
 #include "tests/conformance/common/bench.h"
 
 namespace lockbench::test {
@@ -15,21 +18,90 @@ constexpr seconds kOtherTtl = kLongTtl / 2;
 /// A declared command as the Env names it (scripts by name) and as on the wire.
 struct Declared {
   std::string name, wire;
+  Words words{};  ///< on the wire, with placeholders for keys, tokens and numbers
 };
+
+const redis::Script& script_named(const std::string& name) {
+  for (const redis::Script* script : redis::scripts::kAll) {
+    if (script->name == name) return *script;
+  }
+  throw Broken("no script has the name " + name);
+}
 
 std::vector<Declared> parse(std::span<const std::string_view> commands) {
   std::vector<Declared> parsed;
   for (const std::string_view command : commands) {
-    const std::size_t space = std::min(command.find(' '), command.size());
-    const std::string first(command.substr(0, space));
-    if (first != "EVALSHA") {
-      parsed.push_back({first, first});
-      continue;
+    Declared one;
+    boost::split(one.words, command, [](char c) { return c == ' '; });
+    one.name = one.wire = one.words.front();
+    if (one.wire == "EVALSHA") {
+      one.name = one.words.at(1);
+      one.words[1] = script_named(one.name).sha1;
+      const auto behind_keys =
+          std::find_if(one.words.begin() + 2, one.words.end(),
+                       [](const std::string& word) { return !word.starts_with("key"); });
+      const auto keys = behind_keys - one.words.begin() - 2;
+      one.words.insert(one.words.begin() + 2, std::to_string(keys));
     }
-    const std::string_view rest = command.substr(space + 1);
-    parsed.push_back({std::string(rest.substr(0, rest.find(' '))), first});
+    parsed.push_back(std::move(one));
   }
   return parsed;
+}
+
+/// What may stand for a word of a declared command. A placeholder for a token is whatever the
+/// strategy takes for one; all other words are literal.
+bool fits(const std::string& declared, const std::string& sent, const std::string& key) {
+  static const std::map<std::string, boost::regex> placeholders{
+      {"token", boost::regex("[^ ]+")},
+      {"owner", boost::regex("[^ ]+")},
+      {"ttl", boost::regex("[0-9]+")},
+      {"window", boost::regex("[0-9]+")},
+      {"now+ttl", boost::regex("[0-9]{13}")},
+      {"milliseconds", boost::regex("[0-9]+")},
+      {"replicas", boost::regex("[0-9]+")},
+      {"timeout", boost::regex("[0-9]+")},
+      {"seconds", boost::regex("[0-9]+([.][0-9]{3})?")}};
+  if (declared == "key" || declared.starts_with("key:")) {
+    std::string expected = key + declared.substr(3);
+    if (!expected.ends_with(":token")) return sent == expected;
+    expected.resize(expected.size() - std::string_view("token").size());
+    return sent.starts_with(expected) && sent.size() > expected.size();
+  }
+  if (const auto known = placeholders.find(declared); known != placeholders.end()) {
+    return boost::regex_match(sent, known->second);
+  }
+  Words choices;
+  boost::split(choices, declared, [](char c) { return c == '|'; });
+  return std::find(choices.begin(), choices.end(), sent) != choices.end();
+}
+
+/// Byte for byte, but for keys, tokens and numbers.
+bool fits(const Declared& declared, const SeenCommand& sent, const std::string& key) {
+  return std::equal(declared.words.begin(), declared.words.end(), sent.words.begin(),
+                    sent.words.end(),
+                    [&](const auto& one, const auto& other) { return fits(one, other, key); });
+}
+
+/// Throws Broken unless each of them is one that is declared, word for word.
+void expect_declared(const std::vector<Declared>& declared, const std::vector<SeenCommand>& sent,
+                     const std::string& key, const std::string& when) {
+  for (const SeenCommand& command : sent) {
+    if (command.words.front() == "AUTH") continue;
+    const bool known = std::any_of(declared.begin(), declared.end(),
+                                   [&](const Declared& one) { return fits(one, command, key); });
+    if (!known) {
+      throw Broken(fmt::format("{}the server saw \"{}\", which is not declared", when,
+                               fmt::join(command.words, " ")));
+    }
+  }
+}
+
+Words names_of(const std::vector<SeenCommand>& commands) {
+  Words names;
+  for (const SeenCommand& command : commands) {
+    if (command.words.front() != "AUTH") names.push_back(command.words.front());
+  }
+  return names;
 }
 
 /// Commands of a new connection are not part of a strategy.
@@ -59,8 +131,12 @@ std::vector<std::unique_ptr<RedisMonitor>> monitor_all() {
 /// names of what it saw to `seen`.
 class Watch {
  public:
-  Watch(Client& client, std::set<std::string>& seen, bool all_end)
-      : client_(client), seen_(seen), all_end_(all_end), monitors_(monitor_all()) {
+  Watch(Client& client, std::string key, std::set<std::string>& seen, bool all_end)
+      : client_(client),
+        key_(std::move(key)),
+        seen_(seen),
+        all_end_(all_end),
+        monitors_(monitor_all()) {
     begin();
   }
 
@@ -102,10 +178,14 @@ class Watch {
       seen_.insert(name);
       wire.push_back(expected++->wire);
     }
-    if (monitor != nullptr) expect_same(wire, monitor->take(), when);
+    if (monitor == nullptr) return;
+    const std::vector<SeenCommand> arrived = monitor->take_whole();
+    expect_same(wire, names_of(arrived), when);
+    expect_declared(declared, arrived, key_, when);
   }
 
   Client& client_;
+  const std::string key_;
   std::set<std::string>& seen_;
   const bool all_end_;
   std::vector<std::unique_ptr<RedisMonitor>> monitors_;
@@ -143,8 +223,10 @@ void check_waiting(Bench& bench, Client& waiter, const std::vector<Declared>& de
   Words arrived;
   for (const auto& monitor : monitors) {
     if (!monitor) return;
-    const Words at_one = monitor->take();
-    arrived.insert(arrived.end(), at_one.begin(), at_one.end());
+    const std::vector<SeenCommand> at_one = monitor->take_whole();
+    expect_declared(declared, at_one, bench.key(), "waiting: ");
+    const Words names = names_of(at_one);
+    arrived.insert(arrived.end(), names.begin(), names.end());
   }
   std::sort(wire.begin(), wire.end());
   std::sort(arrived.begin(), arrived.end());
@@ -168,11 +250,11 @@ std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   std::set<std::string> acquiring, releasing;
   // Late answers of a quorum do not count.
   const bool all_end = !is_quorum(descriptor);
-  Watch winning(*holder, acquiring, all_end);
+  Watch winning(*holder, bench.key(), acquiring, all_end);
   const Lease held = granted(holder->acquire(bench.key(), patience(), kOtherTtl));
   winning.check(to_acquire, "acquire: ");
 
-  Watch losing(*loser, acquiring, all_end);
+  Watch losing(*loser, bench.key(), acquiring, all_end);
   loser->try_once(bench.key(), kOtherTtl);
   losing.check(to_acquire, "a refused attempt: ");
   // A client that considers the lock expired may need more commands.
@@ -183,7 +265,7 @@ std::string commands_are_the_declared_ones(const Descriptor& descriptor) {
   check_waiting(bench, *loser, to_acquire, acquiring);
   expect_all_seen(to_acquire, acquiring);
 
-  Watch leaving(*holder, releasing, all_end);
+  Watch leaving(*holder, bench.key(), releasing, all_end);
   holder->release(held);
   leaving.check(to_release, "release: ");
   expect_all_seen(to_release, releasing);
@@ -218,13 +300,22 @@ std::string timer_sends_the_declared_commands(const Descriptor& descriptor) {
     }
   }
   if (!monitor) return {};
-  const Words arrived = monitor->take();
-  for (const auto& one : declared) {
-    const std::string wire = one.wire == "EVALSHA" ? "EVAL" : one.wire;
-    if (std::count(arrived.begin(), arrived.end(), wire) == 0) {
-      return fmt::format("the server saw {}, not {}", list(arrived), wire);
+  const std::vector<SeenCommand> sent = monitor->take_whole();
+  const Words arrived = names_of(sent);
+  // The scheduler's, and the release's.
+  std::vector<Declared> all = parse(descriptor.release_commands);
+  for (Declared one : declared) {
+    all.push_back(one);
+    if (one.wire == "EVALSHA") {
+      one.words[0] = one.wire = "EVAL";
+      one.words[1] = script_named(one.name).source;
+      all.push_back(one);
+    }
+    if (std::count(arrived.begin(), arrived.end(), one.wire) == 0) {
+      return fmt::format("the server saw {}, not {}", list(arrived), one.wire);
     }
   }
+  expect_declared(all, sent, bench.key(), "renewing: ");
   return {};
 }
 

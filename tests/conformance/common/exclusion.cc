@@ -126,6 +126,11 @@ std::string fencing_as_declared(const Descriptor& descriptor) {
   return {};
 }
 
+/// Whether each lock of a client can be released alone.
+bool releases_one_by_one(const Descriptor& descriptor) {
+  return excludes(descriptor) && !descriptor.traits.released_together;
+}
+
 bool excludes_listening(const Descriptor& descriptor) {
   return excludes(descriptor) && can_notify(descriptor);
 }
@@ -137,7 +142,7 @@ std::vector<Property> exclusion_properties() {
   return {{"NoUpdateIsLost", excludes, no_update_is_lost},
           {"NoUpdateIsLostListening", excludes_listening, no_update_is_lost_listening},
           {"UpdatesAreLost", is_control, updates_are_lost},
-          {"KeysAreIndependent", excludes, keys_are_independent},
+          {"KeysAreIndependent", releases_one_by_one, keys_are_independent},
           {"ReentryAsDeclared", excludes, reentry_as_declared},
           {"FencingAsDeclared", excludes, fencing_as_declared}};
 }

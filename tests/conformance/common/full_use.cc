@@ -24,6 +24,9 @@ std::string remove_all(const StoreKind& kind, const std::string& url, const std:
   const auto store = kind.make(url, kPatience);
   if (const auto gone = store->remove_keys({&key, 1}, {}); !gone) return gone.error().message;
   if (kind.listing == Listing::none) return "";
+  const std::string prefix = fmt::format("lockbench:{}:{{", kRun);
+  if (auto noted = store->begin_keys(prefix, WallTime{}, {}); !noted) return noted.error().message;
+  if (auto ended = store->end_keys(prefix, {}); !ended) return ended.error().message;
   const auto gone = store->remove_run(kRun, {});
   return gone ? "" : gone.error().message;
 }

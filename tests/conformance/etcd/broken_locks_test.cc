@@ -79,7 +79,7 @@ std::vector<Rejection> all_rejections() {
           {"StoppedHolderIsSucceededInTime", declared(construct<PlainQueue>, true), "too soon"},
           {"StoppedHolderIsSucceededInTime", deaf, "lease was valid"},
           {"RevokedSessionIsLearnedOf", deaf, "does not know"},
-          {"NothingStaysForEver", leaseless, "would stay for ever"},
+          {"NothingUndeclaredStaysForEver", leaseless, "would stay for ever"},
           {"LateCreationLeavesNoContender", leaseless, "is left in the queue"}};
 }
 

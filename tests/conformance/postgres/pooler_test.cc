@@ -12,7 +12,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Each lock relies on settings of its session, and most belong to it.
+/// The lock belongs to its session.
 class BehindAPooler : public testing::TestWithParam<std::string_view> {
  protected:
   static std::unique_ptr<testbed::Server> pooler(const std::string& mode, int sessions = 20) {
@@ -64,9 +64,30 @@ TEST_P(BehindAPooler, OfSessionsItIsALockLikeAnyOther) {
   EXPECT_TRUE(two->try_once(bench.key()).lease);
 }
 
-INSTANTIATE_TEST_SUITE_P(, BehindAPooler,
-                         testing::Values("postgres-advisory", "postgres-row", "postgres-lease"),
+INSTANTIATE_TEST_SUITE_P(, BehindAPooler, testing::Values("postgres-advisory", "postgres-row"),
                          [](const auto& tested) { return test_name_of(tested.param); });
+
+/// A lease table is the design for a transaction pooler: each statement may go to another session.
+TEST(ALeaseTable, WorksBehindATransactionPoolerAndIsRenewedThere) {
+  shared_postgres().clear();
+  const auto server =
+      deployment::need(testbed::start_pgbouncer(shared_testbed(), shared_postgres().server().port(),
+                                                {.pool_mode = "transaction", .pool_size = 3}));
+  Bench bench(*find_strategy("postgres-lease"), server->url(), renewed_every(milliseconds(20)));
+  const auto holder = bench.client(), other = bench.client();
+  PostgresProbe one(server->url()), two(server->url());
+  const Lease held = granted(holder->try_once(bench.key(), seconds(10)));
+  one.ask("BEGIN");  // takes the session that was used last
+  EXPECT_EQ(other->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  const TimePoint granted_until = held.state->valid_until();
+  ASSERT_TRUE(bench.worlds().await("UPDATE", 2, patience()));
+  EXPECT_TRUE(eventually([&] { return held.state->valid_until() > granted_until; }));
+  two.ask("BEGIN");
+  EXPECT_EQ(holder->release(held), ReleaseOutcome::released);
+  EXPECT_TRUE(other->try_once(bench.key()).lease);
+  one.ask("COMMIT");
+  two.ask("COMMIT");
+}
 
 /// The extra session for the pooler check may not be available.
 TEST(BehindAPoolerOfSessions, TheLastOneIsEnough) {

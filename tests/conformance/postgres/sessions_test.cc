@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <fstream>
+#include <future>
+#include <sstream>
 #include <stop_token>
 
 #include "loadgen/record/metered_env.h"
@@ -106,6 +110,67 @@ TEST_P(PostgresSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
   EXPECT_EQ(waiter.join().outcome, AcquireOutcome::unknown);
 }
 
+/// Two clients take two locks in opposite orders. The server sees the cycle and ends one wait.
+TEST_P(PostgresSessions, ADeadlockThatTheServerBreaksIsSaidAndBothGoOn) {
+  const std::string first = bench_.key(), second = bench_.key() + ":second";
+  const auto other = bench_.client();
+  const Lease seconds_held = granted(other->try_once(second));
+  // As a section does, it gives back what it holds when it does not get all.
+  const auto take = [](Client& client, const std::string& wanted, const Lease& held) {
+    AcquireResult result = client.acquire(wanted, patience());
+    if (!result.lease) {
+      EXPECT_FALSE(held.state->lost_at()) << "only the wait ended";
+      EXPECT_EQ(client.release(held), ReleaseOutcome::released);
+    }
+    return result;
+  };
+  auto waiting = std::async(std::launch::async, [&] { return take(*other, first, seconds_held); });
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
+  const AcquireResult ours = take(*bench_.holder, second, bench_.held), theirs = waiting.get();
+  ASSERT_NE(ours.deadlock, theirs.deadlock);
+  EXPECT_EQ((ours.deadlock ? ours : theirs).outcome, AcquireOutcome::timed_out);
+  if (ours.deadlock) {
+    ASSERT_TRUE(theirs.lease) << theirs.reason;
+    EXPECT_EQ(other->release(*theirs.lease), ReleaseOutcome::released);
+    EXPECT_EQ(other->release(seconds_held), ReleaseOutcome::released);
+  } else {
+    ASSERT_TRUE(ours.lease) << ours.reason;
+    EXPECT_EQ(bench_.holder->release(*ours.lease), ReleaseOutcome::released);
+    EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::released);
+  }
+  EXPECT_TRUE(bench_.becomes_free());
+}
+
+/// The time until the kernel's first keepalive on each connection to the port, from /proc/net/tcp.
+std::vector<Duration> keepalives_to(std::uint16_t port) {
+  std::vector<Duration> found;
+  std::ifstream file("/proc/net/tcp");
+  const std::string peer = fmt::format("0100007F:{:04X}", port);
+  const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string number, local, remote, state, queues, timer;
+    words >> number >> local >> remote >> state >> queues >> timer;
+    // 02: the keepalive timer.
+    if (remote != peer || state != "01" || !timer.starts_with("02:")) continue;
+    const double ticks = static_cast<double>(std::stoul(timer.substr(3), nullptr, 16));
+    found.push_back(
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(ticks * tick)));
+  }
+  return found;
+}
+
+/// Within the five minutes after which routers forget a connection; the kernel's default is two
+/// hours.
+TEST_P(PostgresSessions, AreKeptAliveWhileTheyAreIdle) {
+  const std::uint16_t port = shared_postgres().server().port();
+  EXPECT_TRUE(eventually([&] {
+    const auto first = keepalives_to(port);
+    return std::count_if(first.begin(), first.end(),
+                         [](Duration left) { return left <= std::chrono::minutes(1); }) > 0;
+  }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, PostgresSessions, testing::Values("postgres-advisory", "postgres-row"),
                          [](const auto& tested) { return std::string(tested.param).substr(9); });
 
@@ -123,6 +188,61 @@ AcquireResult acquire_and_lose_the_answer() {
 TEST(LostAnswers, AreCleanedUpOnANewConnectionAlsoAfterAStop) {
   EXPECT_EQ(acquire_and_lose_the_answer().outcome, AcquireOutcome::unknown);
   EXPECT_EQ(shared_postgres().keys(), std::vector<std::string>());
+}
+
+/// In one transaction, as in applications.
+TEST(PostgresRow, LocksOfAClientAreFreeAfterTheLastRelease) {
+  Bench bench(*find_strategy("postgres-row"));
+  const auto holder = bench.client(), other = bench.client();
+  const std::string first = bench.key(), second = bench.key() + ":second";
+  const Lease one = granted(holder->try_once(first)), two = granted(holder->try_once(second));
+  EXPECT_EQ(shared_postgres().probe().ask(
+                "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"),
+            std::vector<std::string>{"1"});
+  EXPECT_EQ(holder->release(two), ReleaseOutcome::released);
+  EXPECT_EQ(other->try_once(second).outcome, AcquireOutcome::refused);
+  const Lease third = granted(holder->try_once(bench.key() + ":third"));
+  EXPECT_EQ(holder->release(one), ReleaseOutcome::released);
+  EXPECT_EQ(holder->release(third), ReleaseOutcome::released);
+  for (const std::string& key : {first, second}) EXPECT_TRUE(other->try_once(key).lease);
+}
+
+TEST(PostgresRow, AWaitInVainKeepsTheOtherLocksOfItsClient) {
+  Bench bench(*find_strategy("postgres-row"));
+  const auto holder = bench.client(), other = bench.client();
+  const Lease taken = granted(other->try_once(bench.key() + ":taken"));
+  const Lease held = granted(holder->try_once(bench.key()));
+  EXPECT_EQ(holder->try_once(taken.key).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(holder->acquire(taken.key, milliseconds(50)).outcome, AcquireOutcome::timed_out);
+  EXPECT_TRUE(bench.is_held());
+  EXPECT_EQ(holder->release(held), ReleaseOutcome::released);
+  EXPECT_FALSE(bench.is_held());
+}
+
+TEST(PostgresLease, IsTakenForAtLeastAsLongAsAsked) {
+  constexpr seconds kAtLeast{30};
+  Bench bench(*find_strategy("postgres-lease"), StrategyOptions{.lock_at_least = kAtLeast});
+  const auto holder = bench.client(), other = bench.client();
+  const Lease held = granted(holder->try_once(bench.key(), seconds(60)));
+  EXPECT_EQ(holder->release(held), ReleaseOutcome::released);
+  EXPECT_EQ(other->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  const auto left = shared_postgres().probe().ask(
+      fmt::format("SELECT (lock_until - locked_at)::text FROM {}.lease", kSchema));
+  EXPECT_THAT(left, testing::ElementsAre("00:00:30"));
+}
+
+TEST(PostgresLease, IsRenewedByATimerUntilItHasAnotherOwner) {
+  Bench bench(*find_strategy("postgres-lease"), renewed_every(milliseconds(20)));
+  const auto holder = bench.client();
+  const Lease kept = granted(holder->try_once(bench.key(), seconds(10)));
+  const Lease lost = granted(holder->try_once(bench.key() + ":\"{lost}", seconds(10)));
+  shared_postgres().probe().ask(
+      fmt::format("UPDATE {}.lease SET owner = 'another' WHERE key LIKE '%lost}}'", kSchema));
+  EXPECT_TRUE(eventually([&] { return lost.state->lost_at().has_value(); }));
+  const TimePoint was = kept.state->valid_until();
+  EXPECT_TRUE(eventually([&] { return kept.state->valid_until() > was; }));
+  EXPECT_FALSE(kept.state->lost_at());
+  EXPECT_EQ(holder->release(kept), ReleaseOutcome::released);
 }
 
 TEST(Schema, IsMadeByManyAtOnceAndRemovedWithTheRun) {

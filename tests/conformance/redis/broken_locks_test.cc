@@ -28,7 +28,7 @@ std::vector<Rejection> all_rejections() {
       {"NothingStaysInTheStore", broken_lock("leaves_an_unnamed_key"), "named nowhere"},
       {"NothingStaysInTheStore", broken_lock("forgets_to_release"), "after a release"},
       {"NothingStaysOfAListener", broken_lock("leaves_an_unnamed_key"), "named nowhere"},
-      {"NothingStaysForEver", broken_lock("never_expires"), "would stay for ever"},
+      {"NothingUndeclaredStaysForEver", broken_lock("never_expires"), "would stay for ever"},
       {"NothingStaysInTheProcess", broken_lock("leaks_a_connection"), "2 connections"},
       {"CrashedHoldersLockExpiresAsDeclared", broken_lock("never_expires"), "gave timed_out"},
       {"CrashedHoldersLockExpiresAsDeclared", broken_lock("expires_undeclared"), "no TTL expired"},

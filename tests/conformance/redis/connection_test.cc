@@ -169,5 +169,35 @@ TEST(Store, RemovesARunWithItsPartsAndNothingElse) {
   EXPECT_THAT(probe.keys(), testing::SizeIs(others.size()));
 }
 
+/// As PostgreSQL's schemas: fencing numbers and locks without a TTL stay until then.
+TEST(Store, RemovesTheKeysOfAKilledRunAfterALaterRunADayAfterItsEnd) {
+  using std::chrono::hours;
+  const auto server = own_redis();
+  const auto store = find_store_kind("redis")->make(server->url(), kPatience);
+  RedisProbe probe(server->port());
+  const auto prefix = [](std::string_view run) { return fmt::format("lockbench:{}:{{x:1:", run); };
+  const std::string killed = prefix("20261121T012530Z-4f3a9c"),
+                    alive = prefix("20261121T012530Z-4f3a9d"),
+                    ours = prefix("20261121T012530Z-4f3a9e");
+  const WallTime now(std::chrono::seconds(std::stoll(probe.ask({"TIME"}))));
+  ASSERT_TRUE(store->begin_keys(killed, now - hours(25), {}));
+  ASSERT_TRUE(store->begin_keys(alive, now - hours(23), {}));
+  ASSERT_TRUE(store->begin_keys(ours, now + hours(1), {}));
+  const std::vector<std::string> others = {alive + "0}:fencing", "lockbench:foreign:{x}", "orders"};
+  for (const std::string& key : others) probe.ask({"SET", key, "1"});
+  probe.ask({"SET", killed + "0}:fencing", "1"});
+  // Whatever is noted there, only keys of runs are removed.
+  for (const char* noted : {"orders", "lockbench:foreign:{", "", "*"}) {
+    probe.ask({"ZADD", "lockbench:runs", "1", noted});
+  }
+  ASSERT_TRUE(store->end_keys(ours, {}));
+  std::vector<std::string> left = others;
+  left.emplace_back("lockbench:runs");
+  EXPECT_THAT(probe.keys(), testing::UnorderedElementsAreArray(left));
+  EXPECT_EQ(probe.ask({"ZRANGE", "lockbench:runs", "0", "-1"}), alive + "\n");
+  EXPECT_EQ(store->remove_run("20261121T012530Z-4f3a9d", {}).value_or(99), 1U);
+  EXPECT_FALSE(probe.exists("lockbench:runs"));
+}
+
 }  // namespace
 }  // namespace lockbench::test

@@ -65,6 +65,34 @@ TEST_F(QueueRaces, AGrantThatIsNotTakenUpMovesOn) {
   EXPECT_TRUE(ask("stopped").granted);
 }
 
+TEST_F(QueueRaces, AGrantMayBeConfirmedWithinTheWindowOfItsWaiter) {
+  ASSERT_FALSE(ask("distant", kAlive).granted);
+  ASSERT_EQ(release(), ReleaseOutcome::released);
+  const auto left = probe_.time_to_live(key(""));
+  ASSERT_TRUE(left);
+  EXPECT_GT(*left, kAlive / 2) << "and not within that of the releaser";
+}
+
+/// With a TTL of 100 ms and a constant window, a client 40 ms away would lose its place each time.
+TEST(QueueWindow, GrowsWithTheDistanceOfItsClient) {
+  Bench bench(*find_strategy("redis-queue"), unrenewed());
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  RedisMonitor monitor(shared_redis().port());
+  const auto window = [&] {
+    client->give_back(granted(client->try_once(bench.key())));
+    for (const SeenCommand& seen : monitor.take_whole()) {
+      if (seen.words.size() > 9 && seen.words[7] == "ask") return std::stoi(seen.words[9]);
+    }
+    return 0;
+  };
+  const int near = window();
+  EXPECT_GT(near, 0);
+  client->faults().next_answer_is_late(milliseconds(400));
+  (void)window();
+  EXPECT_GE(window(), near + 3 * 300);
+}
+
 TEST_F(QueueRaces, OneTokenHasOnePlaceHoweverOftenItAsks) {
   EXPECT_EQ(ask("one").number, 0);
   EXPECT_EQ(ask("two").number, 1);

@@ -255,7 +255,7 @@ bool was_granted(const std::vector<HostileServer::Exchange>& exchanges) {
     if (sql.find("nextval") != std::string::npos) {
       granted = result && result->tag == "SELECT 1" && result->values.size() == 1 &&
                 is_number(result->values.front());
-    } else if (sql.starts_with("INSERT INTO lease")) {
+    } else if (sql.starts_with("INSERT INTO lockbench_")) {
       granted = result && result->tag == "INSERT 0 1";
     }
   }

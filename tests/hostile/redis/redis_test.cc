@@ -46,9 +46,9 @@ std::string_view name_of(const std::vector<std::string>& words) {
   namespace scripts = redis::scripts;
   if (!words[0].starts_with("EVAL")) return words[0];
   for (const redis::Script& script :
-       {scripts::release_if_token, scripts::renew_if_token, scripts::renew_numbered,
-        scripts::reentrant_acquire, scripts::reentrant_release, scripts::reentrant_renew,
-        scripts::fenced_acquire, scripts::queue, scripts::read_write}) {
+       {scripts::release_if_token, scripts::renew_if_token, scripts::reentrant_acquire,
+        scripts::reentrant_release, scripts::reentrant_renew, scripts::fenced_acquire,
+        scripts::queue, scripts::read_write}) {
     if (words.at(1) == script.sha1 || words.at(1) == script.source) return script.name;
   }
   return "unknown script";
@@ -78,7 +78,10 @@ class RedisSpeaker : public Speaker {
       return "*2\r\n:1\r\n:1\r\n";
     }
     if (in_transaction_) return name == "MULTI" ? "+OK\r\n" : "+QUEUED\r\n";
-    if (name == "SET") return set(words);
+    if (name == "SET" || name == "SETNX") value_ = words.at(2);
+    if (name == "SET") return stale_ ? "$-1\r\n" : "+OK\r\n";
+    if (name == "SETNX") return stale_ ? ":0\r\n" : ":1\r\n";
+    if (name == "GETSET") return stale_ ? "$1\r\n1\r\n" : "$-1\r\n";
     if (name == "GET") return stale_ ? "$1\r\n1\r\n" : text(value_);
     if (name == "BLPOP") return "*-1\r\n";
     if (name == "INFO") return text("# Server\r\nrun_id:1\r\nused_cpu_user:1\r\n");
@@ -98,12 +101,6 @@ class RedisSpeaker : public Speaker {
  private:
   static std::string text(std::string_view value) {
     return "$" + std::to_string(value.size()) + "\r\n" + std::string(value) + "\r\n";
-  }
-
-  std::string set(const std::vector<std::string>& words) {
-    value_ = words.at(2);
-    if (words.back() == "GET") return stale_ ? "$1\r\n1\r\n" : "$-1\r\n";
-    return stale_ ? "$-1\r\n" : "+OK\r\n";
   }
 
   const bool stale_;

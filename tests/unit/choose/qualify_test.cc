@@ -47,6 +47,7 @@ std::vector<Case> by_nature() {
       {"fair", {.fair = true}, made_up("x"), "--fair", "not first come"},
       {"is_fair", {.fair = true}, made_up("x", {.fair = true})},
       {"reentrant", {.reentrant = true}, made_up("x"), "--reentrant", "not reentrant"},
+      {"reentrant_lock", {.reentrant = true}, made_up("x", {.reentrant = true})},
       {"shared", {.shared = true}, made_up("x"), "--shared", "not with a shared mode"},
   };
 }

@@ -104,6 +104,20 @@ TEST(Registry, ALeaderOnZooKeeperOutlastsAMemberThatIsCutOff) {
   EXPECT_THAT(to_text(answer, {}, true), HasSubstr("JavaScript: no known library implements it"));
 }
 
+/// Re-entrancy is an attribute of a library.
+TEST(Registry, AReentrantLockIsOfferedOnEveryStoreWithALibraryThatHasIt) {
+  for (const char* store : {"redis", "postgres", "zookeeper", "etcd"}) {
+    EXPECT_FALSE(ask({.stores = {store}, .reentrant = true}).ranked.empty()) << store;
+  }
+  const Answer curator = ask({.stores = {"zookeeper"}, .reentrant = true});
+  EXPECT_EQ(curator.ranked.front().strategy->name, "zookeeper");
+  EXPECT_THAT(to_text(curator, {}), AllOf(HasSubstr("Curator InterProcessMutex (Java)"),
+                                          HasSubstr("Java: Curator"), Not(HasSubstr("kazoo"))));
+  EXPECT_THAT(to_text(ask({.stores = {"etcd"}, .reentrant = true}), {}),
+              HasSubstr("the first release frees the lock"));
+  EXPECT_TRUE(ask({.stores = {"memcached"}, .reentrant = true}).ranked.empty());
+}
+
 TEST(Registry, EveryFirstChoiceHasALibraryAndAGuard) {
   for (const Use use : {Use::mutex, Use::once, Use::leader}) {
     for (const char* store : {"redis", "postgres", "zookeeper", "etcd"}) {

@@ -274,6 +274,7 @@ const std::vector<Refused> all_refused{
     {"--renew", "neither off nor auto nor a duration", {"on", "5", "-1s", "auto:1s"}},
     {"--renew", "1ms to 24h", {"0s", "25h"}},
     {"--renew-cap", "1ms to 168h", {"0s", "169h"}},
+    {"--lock-at-least", "0s to 24h", {"25h"}},
     {"--nodes", "whole number from 1 to 15", {"0", "16", "-1", "five", "3.5"}},
     {"--node-timeout", "100us to 1h", {"0s", "2h"}},
     {"--replicas", "0 to 16", {"17", "-1", "two"}},

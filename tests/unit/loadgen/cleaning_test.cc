@@ -17,9 +17,10 @@ using testing::IsEmpty;
 
 /// The removals from the stores of these tests.
 struct Removals {
-  std::vector<std::string> keys, runs;
+  std::vector<std::string> keys, runs, begun, ended;
   std::function<void()> before;  ///< called before each removal
-  bool fails = false;
+  bool fails = false, refuses_notes = false;
+  WallTime until{};
 };
 Removals removals;
 std::optional<double> cpu_seconds;  ///< used by their server
@@ -30,6 +31,17 @@ class NotingStore : public Store {
   StoreResult<void> reach(const std::stop_token&) override { return {}; }
   StoreResult<StoreFacts> facts() override {
     return StoreFacts{.version = "1", .instance = "1", .cpu_seconds = cpu_seconds};
+  }
+  StoreResult<void> begin_keys(std::string_view prefix, WallTime until,
+                               const std::stop_token&) override {
+    removals.begun.emplace_back(prefix);
+    removals.until = until;
+    if (!removals.refuses_notes) return {};
+    return tl::unexpected(StoreError{StoreError::Kind::rejected, "noting:1: may not ZADD"});
+  }
+  StoreResult<void> end_keys(std::string_view prefix, const std::stop_token&) override {
+    removals.ended.emplace_back(prefix);
+    return {};
   }
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                        const std::stop_token& stop) override {
@@ -106,6 +118,30 @@ TEST_F(CleaningTest, RemovesTheKeysThatWereUsedAndNoOthers) {
   run_on("together");
   EXPECT_THAT(removals.runs, ElementsAre("test")) << "it asks once for them all";
   EXPECT_THAT(removals.keys, IsEmpty());
+}
+
+TEST_F(CleaningTest, ItsKeysAreNotedBeforeTheFirstOfThemAndUntilTheyAreRemoved) {
+  const std::string prefix = "lockbench:test:{tested:1:";
+  plan_.workload.duration = 2h;
+  asks_ = [&] { EXPECT_THAT(removals.begun, ElementsAre(prefix)); };
+  run_on("scanned");
+  EXPECT_THAT(removals.ended, ElementsAre(prefix));
+  EXPECT_GE(removals.until, WallTime() + 2h);
+  asks_ = {};
+  removals = {};
+  removals.fails = true;
+  run_on("scanned");
+  EXPECT_THAT(removals.ended, IsEmpty()) << "a later run will remove them";
+  removals = {};
+  removals.refuses_notes = true;
+  run_on("scanned");
+  EXPECT_THAT(removals.ended, IsEmpty());
+  EXPECT_THAT(watcher_.warnings.back(),
+              AllOf(HasSubstr("may not ZADD"), HasSubstr("lockbench clean --run test")));
+  removals = {};
+  plan_.servers_stay = [](const Descriptor&) { return false; };
+  run_on("scanned");
+  EXPECT_THAT(removals.begun, IsEmpty()) << "they end with their servers";
 }
 
 TEST_F(CleaningTest, IsDoneAfterAStop) {

@@ -90,6 +90,31 @@ TEST_F(TransactionRunTest, ADeadlockOfLocksAsDrawnEndsByATimeOut) {
   EXPECT_GT(run.transactions->retries, 0U);
 }
 
+/// As PostgreSQL does, with SQLSTATE 40P01.
+TEST_F(TransactionRunTest, ADeadlockThatTheStoreBreaksIsCountedAndTheSectionTriesAgain) {
+  plan_.workload.lock_order = LockOrder::drawn;
+  plan_.workload.deadlock_timeout = 1h;
+  int broken = 0;
+  Behaviour detecting = behaviour_;
+  detecting.acquire = [&](const Context& context, const AcquireRequest& request) {
+    const TimePoint found_at = context.env.now() + 3ms;
+    AcquireRequest briefly = request;
+    briefly.deadline = std::min(request.deadline, found_at);
+    AcquireResult result = behaviour_.acquire(context, briefly);
+    result.deadlock =
+        result.outcome == AcquireOutcome::timed_out && briefly.deadline < request.deadline;
+    broken += result.deadlock ? 1 : 0;
+    return result;
+  };
+  const results::Run run = run_one(detecting);
+  expect_complete(run);
+  EXPECT_GT(broken, 0);
+  EXPECT_EQ(run.transactions->deadlocks, static_cast<std::uint64_t>(broken));
+  EXPECT_GT(run.transactions->retries, 0U);
+  EXPECT_EQ(run.outcomes.failed, 0U);
+  EXPECT_EQ(run.outcomes.refused, 0U);
+}
+
 TEST_F(TransactionRunTest, ASectionOfOneLockOfATraceWaitsUntilItHasIt) {
   std::string text;
   for (std::uint64_t i = 0; i < kSections; ++i) text += fmt::format("{},0,1,0,2\n", i);

@@ -211,5 +211,11 @@ TEST(InBackground, WithoutAThreadTheWorkIsDoneAtOnce) {
       "done");
 }
 
+TEST(RandomSeed, UsesAll64Bits) {
+  std::uint64_t seen = 0;
+  for (int i = 0; i < 64; ++i) seen |= random_seed();
+  EXPECT_EQ(seen, ~std::uint64_t{0});
+}
+
 }  // namespace
 }  // namespace lockbench

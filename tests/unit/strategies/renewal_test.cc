@@ -43,6 +43,13 @@ class RenewalTest : public testing::Test {
             .channels = {"one"}};
   }
 
+  /// A failed renewal is repeated soon.
+  RenewalOrder impatient(const std::string& key, Duration ttl = std::chrono::seconds(9)) {
+    RenewalOrder made = order(key, ttl);
+    made.timing.retries_soon = true;
+    return made;
+  }
+
   void run(Duration time) { run_until(clock_.now() + time, scheduler_, clock_); }
 
   std::vector<std::string> keys_asked(const FakeRenewalStore& store) {
@@ -146,10 +153,36 @@ TEST_F(RenewalTest, ALossIsRecordedAndEndsRenewal) {
   EXPECT_EQ(reports_.all.front().outcome, RenewalAnswer::not_owner);
 }
 
-TEST_F(RenewalTest, SlipGrowsUntilOneSucceeds) {
+TEST_F(RenewalTest, AFailedOneWaitsForItsNextTurnAsRedissonsDoes) {
   FakeRenewalStore& one = store("one");
   one.answer_with(RenewalAnswer::failed);
   const auto kept = scheduler_.keep(order("k"));
+  run(8s);
+  ASSERT_EQ(one.asked().size(), 2U);
+  EXPECT_EQ(one.asked()[0].at, start_ + 3s);
+  EXPECT_EQ(one.asked()[1].at, start_ + 6s);
+  EXPECT_EQ(reports_.all.back().slip, 3s) << "since the turn that failed first";
+}
+
+/// What that costs: with turns, a lock outlasts an outage of a third of its TTL at any time; with
+/// repetitions, one of two thirds.
+TEST_F(RenewalTest, RepetitionsOutlastAnOutageThatTurnsDoNot) {
+  FakeRenewalStore& one = store("one");
+  one.answer_with(RenewalAnswer::failed);
+  const RenewalOrder turns = order("turns"), soon = impatient("soon");
+  const auto states = std::pair(turns.state, soon.state);
+  const auto kept = std::pair(scheduler_.keep(turns), scheduler_.keep(soon));
+  run(8s);
+  one.answer_with(RenewalAnswer::renewed);
+  run(900ms);
+  EXPECT_EQ(states.first->valid_until(), start_ + 9s);
+  EXPECT_GT(states.second->valid_until(), start_ + 16s);
+}
+
+TEST_F(RenewalTest, SlipGrowsUntilOneSucceeds) {
+  FakeRenewalStore& one = store("one");
+  one.answer_with(RenewalAnswer::failed);
+  const auto kept = scheduler_.keep(impatient("k"));
   run(5s);
   ASSERT_GE(reports_.all.size(), 2U);
   EXPECT_GE(reports_.all.back().slip, 1s) << "it was due after 3 s";
@@ -163,7 +196,7 @@ TEST_F(RenewalTest, SlipGrowsUntilOneSucceeds) {
 TEST_F(RenewalTest, BacksOffAfterFailures) {
   FakeRenewalStore& one = store("one");
   one.answer_with(RenewalAnswer::failed);
-  RenewalOrder made = order("k", 300s);
+  RenewalOrder made = impatient("k", 300s);
   const auto state = made.state;
   const auto kept = scheduler_.keep(std::move(made));
   run(100s + 4s);
@@ -187,7 +220,8 @@ TEST_F(RenewalTest, AFailedStoreDoesNotDelayOthers) {
   FakeRenewalStore& one = store("one");
   FakeRenewalStore& two = store("two");
   one.answer_with(RenewalAnswer::failed);
-  RenewalOrder first = order("a", 300s), second = order("b", 300s), other = order("c", 300s);
+  RenewalOrder first = impatient("a", 300s), second = impatient("b", 300s),
+               other = order("c", 300s);
   second.granted_at += 1ms;
   other.granted_at += 2ms;
   other.channels = {"two"};
@@ -270,7 +304,7 @@ TEST_F(RenewalTest, ARenewalMayBeDestroyedWhileUnderWay) {
 class QuorumRenewalTest : public RenewalTest {
  protected:
   QuorumRenewalTest() {
-    RenewalOrder made = order("k");
+    RenewalOrder made = impatient("k");
     made.channels = {"one", "two", "three"};
     made.quorum = 2;
     made.drift = 100ms;

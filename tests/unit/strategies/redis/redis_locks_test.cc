@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include <algorithm>
 
 #include "tests/unit/strategies/redis/redis_lock_test.h"
@@ -33,16 +35,6 @@ TEST_F(RedisLockTest, NeedsAnEndpoint) {
     endpoints_ = endpoints;
     EXPECT_THROW(client("redis-setnx"), std::invalid_argument);
   }
-}
-
-TEST_F(RedisLockTest, WhatACrashLeavesEndsAfterADayIfKeysAreBounded) {
-  options_.bounded_keys = true;
-  redis_.fail(2, Failure::not_sent);
-  EXPECT_EQ(client("redis-setnx-expire").acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_.ttl("k"), 24h);
-  redis_.erase("k");
-  client("redis-setnx-expire").must_acquire(2s);
-  EXPECT_EQ(redis_.ttl("k"), 2s);
 }
 
 TEST_F(RedisLockTest, IfMultiFailsTheOutcomeIsUnknown) {
@@ -107,6 +99,107 @@ TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
 }
 
+TEST_F(RedisLockTest, AnInnerAcquisitionSetsTheValidityOfTheOuterLeaseToo) {
+  RedisClient& a = client("redis-reentrant");
+  const TimePoint start = clock_.now();
+  const Lease outer = a.must_acquire(10s);
+  clock_.advance(1s);
+  const Lease inner = a.must_acquire(2s);
+  EXPECT_EQ(redis_.ttl("k"), 2s);
+  EXPECT_EQ(outer.state->valid_until(), start + 3s) << "the store keeps the lock no longer";
+  clock_.advance(1s);
+  EXPECT_EQ(a.lock->release(inner).outcome, ReleaseOutcome::released);
+  EXPECT_EQ(redis_.ttl("k"), 2s);
+  EXPECT_EQ(outer.state->valid_until(), start + 4s);
+  clock_.advance(2s);
+  const Lease next = a.must_acquire(10s);
+  EXPECT_FALSE(outer.state->valid_at(clock_.now())) << "it ended before";
+  EXPECT_TRUE(next.state->valid_at(clock_.now()));
+}
+
+/// Notes to which server, and with which timeout, each connection is made.
+class NotingServer : public FakeRedis {
+ public:
+  using FakeRedis::FakeRedis;
+  std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
+                                   Env& env) override {
+    connections.push_back(name_of(endpoint) + " " + format_duration(timeouts));
+    return FakeRedis::make(endpoint, timeouts, env);
+  }
+  std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
+                                              Env& env) override {
+    subscribers.push_back(name_of(endpoint));
+    return FakeRedis::make_subscriber(endpoint, timeouts, env);
+  }
+
+  std::vector<std::string> connections, subscribers;
+
+ private:
+  static std::string name_of(const Endpoint& endpoint) {
+    return endpoint.user + "@" + endpoint.display() + "/" + std::to_string(endpoint.database);
+  }
+};
+
+class RedisServicesTest : public FakeServersTest<NotingServer> {
+ protected:
+  RedisClient& client_of(std::string_view strategy, const std::string& url) {
+    endpoints_["redis"] = endpoints_["redis-replicated"] = {url};
+    return client(strategy);
+  }
+  /// The connections that renewals use.
+  std::vector<std::string> renewing(RedisClient& by, Duration ttl) {
+    servers_->connections.clear();
+    by.must_acquire(ttl);
+    return servers_->connections;
+  }
+};
+
+TEST_F(RedisServicesTest, ARenewalUsesTheServerDatabaseAndUserOfItsLock) {
+  const std::vector<std::string> urls{"redis://fake:1", "redis://fake:1/1", "redis://fake:2",
+                                      "redis://ann:hunter2@fake:1"};
+  const std::vector<std::string> names{"@fake:1/0 3s", "@fake:1/1 3s", "@fake:2/0 3s",
+                                       "ann@fake:1/0 3s"};
+  for (std::size_t i = 0; i < urls.size(); ++i) {
+    EXPECT_THAT(renewing(client_of("redis-watchdog", urls[i]), 10s),
+                testing::ElementsAre(names[i]));
+    servers_->erase("k");
+    EXPECT_THAT(renewing(client_of("redis-watchdog", urls[i]), 10s),
+                testing::Not(testing::Contains("@fake:1/0 3s")))
+        << "they share one: this is the second client's own";
+    servers_->erase("k");
+  }
+}
+
+TEST_F(RedisServicesTest, ARenewalHasTheTimeoutOfItsOwnLease) {
+  RedisClient& a = client_of("redis-watchdog", "redis://fake:1");
+  EXPECT_THAT(renewing(a, 10s), testing::ElementsAre("@fake:1/0 3s"));
+  servers_->erase("k");
+  EXPECT_THAT(renewing(a, 100ms), testing::ElementsAre("@fake:1/0 20ms"));
+  servers_->erase("k");
+  EXPECT_THAT(renewing(a, 90ms), testing::IsEmpty()) << "few channels for many TTLs";
+}
+
+TEST_F(RedisServicesTest, ARenewalThatWaitsForReplicasIsNotThatOfALockThatDoesNot) {
+  options_.wait_replicas = 1;
+  for (const char* strategy : {"redis-reentrant-notify", "redis-reentrant-wait"}) {
+    EXPECT_THAT(renewing(client_of(strategy, "redis://fake:1"), 10s),
+                testing::Contains("@fake:1/0 3s"))
+        << strategy;
+    servers_->erase("k");
+  }
+}
+
+TEST_F(RedisServicesTest, EachServerHasASubscriberOfItsOwn) {
+  for (const char* url : {"redis://fake:1", "redis://fake:2"}) {
+    RedisClient& holder = client_of("redis-reentrant-notify", url);
+    RedisClient& waiter = client_of("redis-reentrant-notify", url);
+    const Lease held = holder.must_acquire(10s);
+    EXPECT_EQ(waiter.acquire(10s, 50ms).outcome, AcquireOutcome::timed_out);
+    EXPECT_EQ(holder.lock->release(held).outcome, ReleaseOutcome::released);
+  }
+  EXPECT_THAT(servers_->subscribers, testing::ElementsAre("@fake:1/0", "@fake:2/0"));
+}
+
 /// Both variants.
 class RedisGetset : public RedisLockTest, public testing::WithParamInterface<const char*> {
  protected:
@@ -158,19 +251,6 @@ TEST_P(RedisGetset, TakesOverAnExpiredLock) {
   EXPECT_EQ(redis_.value("k"), lease.token);
   EXPECT_EQ(lease.state->valid_until(), start + 80ms + 2s);  // from before GETSET was sent
   EXPECT_EQ(a.lock->release(lease).outcome, ReleaseOutcome::released);
-}
-
-TEST_P(RedisGetset, ItsKeyEndsAfterADayIfKeysAreBounded) {
-  options_.bounded_keys = true;
-  const Lease lease = client().must_acquire(2s);
-  EXPECT_EQ(redis_.ttl("k"), 24h);
-  clock_.advance(3s);
-  commands();
-  const Lease next = client().must_acquire(2s);
-  EXPECT_EQ(commands(), (Commands{"SET k " + next.token + " NX EX 86400", "GET k",
-                                  "SET k " + next.token + " EX 86400 GET"}));
-  EXPECT_EQ(redis_.value("k"), next.token);
-  EXPECT_EQ(redis_.ttl("k"), 24h);
 }
 
 TEST_P(RedisGetset, AValueThatIsNotATimeNeverExpires) {
