@@ -23,6 +23,7 @@ struct Sign {
 
 /// Texts of servers, and of connections to them. The first match counts.
 constexpr auto kSigns = std::to_array<Sign>({
+    {"transaction pooler", FailureReason::refused},
     {"NOAUTH", FailureReason::auth},
     {"WRONGPASS", FailureReason::auth},
     {"NOPERM", FailureReason::auth},
@@ -54,6 +55,8 @@ constexpr auto kSigns = std::to_array<Sign>({
     {"TIMEOUT", FailureReason::timeout},
     {"onnection", FailureReason::unreachable},
     {"CONNECTION", FailureReason::unreachable},
+    {"max number of clients", FailureReason::unreachable},
+    {"too many clients", FailureReason::unreachable},
     {"failed to connect", FailureReason::unreachable},
     {"SERVER HAS FAILED", FailureReason::unreachable},
     {"no ZooKeeper answers", FailureReason::unreachable},
