@@ -163,6 +163,15 @@ constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_fence_resets_total", kCounter,
      "Grants whose fencing number was below the previous grant's: the store lost its numbers.",
      total<&Totals::fence_resets>},
+    {"lockbench_connect_failing", kGauge,
+     "1 if the latest attempt to open a new connection to the store failed, while open ones still "
+     "worked; of a probe only.",
+     [](const StrategyMetrics& m, Series& series) {
+       series.number(m.present.connect_failing ? 1.0 : 0.0);
+     }},
+    {"lockbench_paused_seconds_total", kCounter,
+     "Time in which a probe's process stood still; what happened meanwhile is not counted.",
+     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.paused_seconds); }},
     {"lockbench_stuck_locks", kGauge,
      "Locks that an acquisition found taken until it gave up, though no client of the run held "
      "them; until the next grant.",
@@ -266,12 +275,23 @@ Labels labels_of(const SourcePicture& source) {
   return {{"store", source.facts.store}, {"endpoint", source.facts.endpoint}};
 }
 
-void add_sources(std::vector<MetricFamily>& all, const std::vector<SourcePicture>& sources) {
+void add_sources(std::vector<MetricFamily>& all, const std::vector<SourcePicture>& sources,
+                 const WatchMetrics& metrics) {
   for (const SourceNumber& row : kSourceNumbers) {
     MetricFamily& metric = add_family(all, row.name, row.help, row.type);
     for (const SourcePicture& source : sources) {
       add_number(metric, labels_of(source), row.value(source));
     }
+  }
+  MetricFamily& blind = add_family(all, "lockbench_watch_blind_for_seconds",
+                                   "How long the watch has not seen this server now, by the "
+                                   "present reason; no series while it sees it.",
+                                   kGauge);
+  for (const SourcePicture& source : sources) {
+    if (source.sees) continue;
+    Labels labels = labels_of(source);
+    labels.push_back({"reason", info_of(loadgen::reason_of(source.blind_reason)).name});
+    add_number(blind, std::move(labels), metrics.blind_for(source));
   }
   MetricFamily& info = add_family(all, "lockbench_watch_source_info",
                                   "How a server is watched, as labels; always 1.", kGauge);
@@ -328,7 +348,7 @@ std::vector<MetricFamily> collect(const WatchMetrics& metrics, const Facts& fact
     MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
     for (const FamilyPicture& family : picture->families) add_figure(metric, row, family);
   }
-  add_sources(all, picture->sources);
+  add_sources(all, picture->sources, metrics);
   add_number(add_family(all, "lockbench_watch_unfollowed_locks",
                         "Locks that were seen but are not followed, for lack of memory.", kGauge),
              {}, static_cast<double>(picture->locks_unfollowed));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +27,9 @@ class WatchMetrics {
   void show(watch::Picture picture) {
     auto latest = std::make_shared<const watch::Picture>(std::move(picture));
     const std::scoped_lock lock(mutex_);
+    for (const watch::SourcePicture& source : latest->sources) {
+      if (source.sees) blind_before_[source.facts.endpoint] = source.blind_seconds;
+    }
     picture_.swap(latest);
     shown_ = true;
   }
@@ -34,13 +38,27 @@ class WatchMetrics {
     const std::scoped_lock lock(mutex_);
     return picture_;
   }
+  /// Seconds for which this source of the latest picture has been blind now.
+  double blind_for(const watch::SourcePicture& source) const {
+    const std::scoped_lock lock(mutex_);
+    const auto before = blind_before_.find(source.facts.endpoint);
+    return source.blind_seconds - (before == blind_before_.end() ? 0 : before->second);
+  }
   /// "redis://host:6379: reason" for each blind source; one line if there is no picture yet.
   std::vector<std::string> failing() const {
     const std::scoped_lock lock(mutex_);
     if (!shown_) return {"nothing was seen yet"};
     std::vector<std::string> lines;
     for (const watch::SourcePicture& source : picture_->sources) {
-      if (!source.sees) lines.push_back(source.facts.endpoint + ": " + source.blind_reason);
+      if (source.sees) continue;
+      // The reason of a failed command begins with the address.
+      const std::string& endpoint = source.facts.endpoint;
+      const std::size_t scheme = endpoint.find("://");
+      const std::string address = endpoint.substr(scheme == std::string::npos ? 0 : scheme + 3);
+      const bool named = source.blind_reason.starts_with(address);
+      lines.push_back(
+          (named ? endpoint.substr(0, endpoint.size() - address.size()) : endpoint + ": ") +
+          source.blind_reason);
     }
     return lines;
   }
@@ -48,6 +66,8 @@ class WatchMetrics {
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<const watch::Picture> picture_ = std::make_shared<watch::Picture>();
+  /// By endpoint: the blind time of the latest picture in which it was seen.
+  std::map<std::string, double> blind_before_;
   bool shown_ = false;
 };
 
