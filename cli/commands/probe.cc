@@ -291,6 +291,7 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
     const TimePoint now = TimePoint::clock::now();
     plan_.workload.duration = common_.until ? std::min(kRound, *common_.until - now) : kRound;
     if (plan_.workload.duration <= Duration::zero()) return {};
+    server_ = instances();
     over_ = std::stop_source();
     const std::stop_callback on_stop(stop, [this] { over_.request_stop(); });
     const loadgen::RunReport report = loadgen::run_plans({&plan_, 1}, *this, over_.get_token());
@@ -303,7 +304,6 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
     found_ = {};
     beaten_at_.reset();
     paused_ = false;
-    server_.reset();
     if (common_.metrics != nullptr) common_.metrics->run_begins(run);
   }
   void run_ends(const loadgen::RunShared& run, const results::Run* result) override {
@@ -354,8 +354,6 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
                               .fence_resets = audit.fence_resets,
                               .leases_lost = live_->recorder.total(loadgen::Count::leases_lost)};
     const ProbeFindings latest = found - std::exchange(found_, found);
-    // Known before anything can be found.
-    if (!server_) server_ = instances();
     health_.on_findings(latest, latest.any() ? cause() : std::string());
   }
 
@@ -375,7 +373,7 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
     const TimePoint now = TimePoint::clock::now();
     const std::vector<std::string> present = instances();
     const bool known = std::ranges::none_of(present, &std::string::empty) &&
-                       std::ranges::none_of(*server_, &std::string::empty);
+                       std::ranges::none_of(server_, &std::string::empty);
     if (!known) return "whether the server has restarted is not known";
     if (std::exchange(server_, present) != present) restarted_at_ = now;
     if (restarted_at_ && now - *restarted_at_ < kAfterRestart) {
@@ -458,10 +456,10 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
   // Of the current round:
   std::stop_source over_;
   const loadgen::RunShared* live_ = nullptr;
-  ProbeFindings found_;                             ///< so far
-  std::optional<TimePoint> beaten_at_;              ///< the latest progress
-  std::optional<std::vector<std::string>> server_;  ///< the processes that answered
-  bool paused_ = false;                             ///< the process stood still
+  ProbeFindings found_;                 ///< so far
+  std::optional<TimePoint> beaten_at_;  ///< the latest progress
+  std::vector<std::string> server_;     ///< the processes that answer
+  bool paused_ = false;                 ///< the process stood still
 };
 
 /// Reports how the probers ended. Returns the exit code.
