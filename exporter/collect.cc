@@ -275,23 +275,21 @@ Labels labels_of(const SourcePicture& source) {
   return {{"store", source.facts.store}, {"endpoint", source.facts.endpoint}};
 }
 
-void add_sources(std::vector<MetricFamily>& all, const std::vector<SourcePicture>& sources,
-                 const WatchMetrics& metrics) {
+void add_sources(std::vector<MetricFamily>& all, const std::vector<SourcePicture>& sources) {
   for (const SourceNumber& row : kSourceNumbers) {
     MetricFamily& metric = add_family(all, row.name, row.help, row.type);
     for (const SourcePicture& source : sources) {
       add_number(metric, labels_of(source), row.value(source));
     }
   }
-  MetricFamily& blind = add_family(all, "lockbench_watch_blind_for_seconds",
-                                   "How long the watch has not seen this server now, by the "
-                                   "present reason; no series while it sees it.",
-                                   kGauge);
+  MetricFamily& blind = add_family(
+      all, "lockbench_watch_blind_for_seconds",
+      "Length of the present outage, and its reason as a label; only while blind.", kGauge);
   for (const SourcePicture& source : sources) {
     if (source.sees) continue;
     Labels labels = labels_of(source);
-    labels.push_back({"reason", info_of(loadgen::reason_of(source.blind_reason)).name});
-    add_number(blind, std::move(labels), metrics.blind_for(source));
+    labels.push_back({"reason", loadgen::info_of(loadgen::reason_of(source.blind_reason)).name});
+    add_number(blind, std::move(labels), source.blind_for);
   }
   MetricFamily& info = add_family(all, "lockbench_watch_source_info",
                                   "How a server is watched, as labels; always 1.", kGauge);
@@ -348,7 +346,7 @@ std::vector<MetricFamily> collect(const WatchMetrics& metrics, const Facts& fact
     MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
     for (const FamilyPicture& family : picture->families) add_figure(metric, row, family);
   }
-  add_sources(all, picture->sources, metrics);
+  add_sources(all, picture->sources);
   add_number(add_family(all, "lockbench_watch_unfollowed_locks",
                         "Locks that were seen but are not followed, for lack of memory.", kGauge),
              {}, static_cast<double>(picture->locks_unfollowed));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,9 +26,6 @@ class WatchMetrics {
   void show(watch::Picture picture) {
     auto latest = std::make_shared<const watch::Picture>(std::move(picture));
     const std::scoped_lock lock(mutex_);
-    for (const watch::SourcePicture& source : latest->sources) {
-      if (source.sees) blind_before_[source.facts.endpoint] = source.blind_seconds;
-    }
     picture_.swap(latest);
     shown_ = true;
   }
@@ -37,12 +33,6 @@ class WatchMetrics {
   std::shared_ptr<const watch::Picture> read() const {
     const std::scoped_lock lock(mutex_);
     return picture_;
-  }
-  /// Seconds for which this source of the latest picture has been blind now.
-  double blind_for(const watch::SourcePicture& source) const {
-    const std::scoped_lock lock(mutex_);
-    const auto before = blind_before_.find(source.facts.endpoint);
-    return source.blind_seconds - (before == blind_before_.end() ? 0 : before->second);
   }
   /// "redis://host:6379: reason" for each blind source; one line if there is no picture yet.
   std::vector<std::string> failing() const {
@@ -66,8 +56,6 @@ class WatchMetrics {
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<const watch::Picture> picture_ = std::make_shared<watch::Picture>();
-  /// By endpoint: the blind time of the latest picture in which it was seen.
-  std::map<std::string, double> blind_before_;
   bool shown_ = false;
 };
 

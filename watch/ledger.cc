@@ -177,9 +177,10 @@ struct Ledger::State {
     TimePoint blind_since{};
     std::uint32_t epoch = 0;
 
-    double blind_seconds(TimePoint now) const {
-      return picture.blind_seconds + (picture.sees ? 0 : seconds(now - blind_since));
+    double blind_for(TimePoint now) const {
+      return picture.sees ? 0 : seconds(std::max(now - blind_since, Duration::zero()));
     }
+    double blind_seconds(TimePoint now) const { return picture.blind_seconds + blind_for(now); }
   };
 
   State(LedgerOptions given, Families by_name)
@@ -447,6 +448,7 @@ Picture Ledger::read(TimePoint now) {
     if (state.began) picture.watched = std::max(now - *state.began, Duration::zero());
     for (const State::Endpoint& endpoint : state.endpoints) {
       picture.sources.push_back(endpoint.picture);
+      picture.sources.back().blind_for = endpoint.blind_for(now);
       picture.sources.back().blind_seconds = endpoint.blind_seconds(now);
     }
     for (FamilyBook& book : state.books) {

@@ -46,6 +46,7 @@ struct SourcePicture {
   bool sees = true;
   std::string blind_reason;
   double blind_seconds = 0;  ///< in total
+  double blind_for = 0;      ///< of the present outage; 0: it sees
   std::uint64_t missed = 0, commands = 0;
   std::string missed_reason;
 };
