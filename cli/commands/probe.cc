@@ -168,7 +168,7 @@ class GivenServers {
   }
 
  private:
-  /// A file that is just being written may be incomplete: the URLs then stay.
+  /// A file that is just being written may be incomplete: URLs that it lacks stay.
   void read() {
     ProbeOptions options;
     OptionList list = options_of(options);
@@ -177,7 +177,9 @@ class GivenServers {
     } catch (const UsageError&) {
       return;
     }
-    servers_ = std::move(options.servers);
+    for (auto& [store, urls] : options.servers) {
+      if (!urls.empty()) servers_[store] = std::move(urls);
+    }
   }
 
   const std::vector<std::string> args_;

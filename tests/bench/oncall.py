@@ -366,8 +366,8 @@ class Gone(Fault):
         self.start_probe()
 
 
-FAULTS = {"blip": Blip, "kill": Kill, "cold": Cold, "full": Full, "paused": Paused, "freeze": Freeze, "slow": Slow, "oom": Oom,
-          "read-only": ReadOnly, "password": Password, "deleted": Deleted, "stuck": Stuck, "failover": Failover,
+FAULTS = {"blip": Blip, "kill": Kill, "cold": Cold, "freeze": Freeze, "slow": Slow, "oom": Oom, "read-only": ReadOnly,
+          "password": Password, "full": Full, "deleted": Deleted, "stuck": Stuck, "failover": Failover, "paused": Paused,
           "gone": Gone}
 
 
