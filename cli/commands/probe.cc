@@ -234,7 +234,8 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
       const Duration tried = env->now() - began;
       const TimePoint again = env->now() + kReconnecting.delay(failed_attempts++, *env);
       env->wait(nullptr, common_.until ? std::min(again, *common_.until) : again, stop);
-      note_outage(why, tried, env->now() - began);
+      // Not the time in which the process stood still.
+      note_outage(why, tried, std::min(env->now(), again) - began);
     }
   }
 
