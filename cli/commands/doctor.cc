@@ -141,9 +141,12 @@ std::vector<Selected> tried_strategies(const DoctorOptions& options) {
     const Traits& traits = one.strategy->traits;
     return !one.strategy->typical || traits.nodes > 1 || traits.needs_replicas;
   });
-  // One that polls sends the fewest different commands.
-  std::ranges::stable_sort(selected, {}, [](const Selected& one) {
-    return std::pair(one.strategy->backend, one.strategy->traits.waiting.kind != WaitKind::backoff);
+  const auto features = [](const Selected& one) {
+    const Traits& traits = one.strategy->traits;
+    return traits.fencing + traits.fair + traits.reentrant;
+  };
+  std::ranges::stable_sort(selected, {}, [&](const Selected& one) {
+    return std::pair(one.strategy->backend, features(one));
   });
   const auto same = [](const Selected& one, const Selected& other) {
     return one.strategy->backend == other.strategy->backend;
@@ -169,6 +172,7 @@ loadgen::Workload trial_of(const DoctorOptions& options, const Descriptor& strat
   workload.shared_share = 0;
   workload.locks_per_section = 1;
   workload.repeat = 1;
+  workload.acquire_timeout = workload.strategy.command_timeout + 5s;
   workload.strategy.wait.reset();
   workload.strategy.renew.reset();
   if (strategy.traits.renewable) {
@@ -176,6 +180,27 @@ loadgen::Workload trial_of(const DoctorOptions& options, const Descriptor& strat
   }
   return workload;
 }
+
+/// Keeps the latest message of each reason for a failure.
+class TrialObserver : public loadgen::ProgressObserver {
+ public:
+  explicit TrialObserver(Console& console) : console_(console) {}
+  void on_progress(const loadgen::Progress& progress) override { messages_ = progress.messages; }
+  void on_warning(const std::string& line) override { console_.warn("warning: " + line); }
+
+  /// Why locks failed or were refused; empty if it is not known.
+  std::string why() const {
+    std::string text;
+    for (const std::string& message : messages_.values) {
+      if (!message.empty()) text += (text.empty() ? "" : "; ") + message;
+    }
+    return text;
+  }
+
+ private:
+  Console& console_;
+  loadgen::ByKind<loadgen::FailureReason, std::string> messages_;
+};
 
 /// Takes, renews and releases a lock on the user's servers.
 Finding try_lock(const Selected& one, const DoctorOptions& options, const std::string& run_id,
@@ -189,20 +214,18 @@ Finding try_lock(const Selected& one, const DoctorOptions& options, const std::s
   loadgen::RunPlan plan = plan_on(*servers, run_id);
   plan.strategies = {&strategy};
   plan.workload = trial_of(options, strategy);
-  const auto warn = [&](const std::string& line) { console.warn("warning: " + line); };
-  const loadgen::RunReport report = loadgen::run_once(std::move(plan), 0, warn, stop);
+  TrialObserver observer(console);
+  const loadgen::RunReport report = loadgen::run_plans({&plan, 1}, observer, stop);
   if (report.interrupted) return {what, false, "stopped"};
   if (!report.not_started.empty()) return {what, false, report.not_started.front().reason};
   const results::Run& run = report.runs.front();
   const results::Outcomes& outcomes = run.outcomes;
   const std::uint64_t renewals = run.renewal ? run.renewal->renewals : 0;
-  const std::uint64_t failed = outcomes.failed + outcomes.unknown + run.releases_failed +
-                               (run.renewal ? run.renewal->failures : 0);
-  std::string why;
-  for (const std::string& error : run.errors) why += (why.empty() ? "" : "; ") + error;
-  if (failed > 0) return {what, false, why};
-  if (outcomes.acquired == 0) {
-    return {what, false, why.empty() ? "no lock was granted" : "no lock was granted: " + why};
+  const std::uint64_t failed = outcomes.failed + outcomes.unknown + outcomes.refused +
+                               run.releases_failed + (run.renewal ? run.renewal->failures : 0);
+  if (failed > 0 || outcomes.acquired == 0) {
+    const std::string why = observer.why();
+    return {what, false, why.empty() ? "no lock was granted" : why};
   }
   return {what, true,
           fmt::format("a lock was taken and released {} times, and renewed {} times",

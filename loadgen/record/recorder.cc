@@ -349,6 +349,11 @@ void Recorder::failure(const std::string& message, std::uint64_t times) {
   latest_[reason_of(message)] = message;
 }
 
+void Recorder::refusal(const std::string& message) {
+  const std::scoped_lock lock(failures_mutex_);
+  latest_[FailureReason::refused] = message;
+}
+
 ByKind<FailureReason, std::string> Recorder::latest_failures() const {
   const std::scoped_lock lock(failures_mutex_);
   return latest_;
