@@ -143,7 +143,7 @@ std::vector<Selected> tried_strategies(const DoctorOptions& options) {
   });
   const auto features = [](const Selected& one) {
     const Traits& traits = one.strategy->traits;
-    return traits.fencing + traits.fair + traits.reentrant;
+    return int{traits.fencing} + int{traits.fair} + int{traits.reentrant};
   };
   std::ranges::stable_sort(selected, {}, [&](const Selected& one) {
     return std::pair(one.strategy->backend, features(one));
