@@ -333,18 +333,24 @@ tl::expected<results::Server, std::string> ask_server(std::string_view backend,
   return server;
 }
 
-tl::expected<Deployment, std::string> deploy(const Request& request, const Strategies& strategies,
-                                             const Drop& drop, const std::stop_token& stop) {
-  Deployment deployment;
-  // Destroyed before the deployment: its futures wait for servers that are still starting.
-  std::vector<WantedStore> wanted = wanted_stores(request, strategies);
+tl::expected<void, std::string> check(const Request& request, const Strategies& strategies) {
+  const std::vector<WantedStore> wanted = wanted_stores(request, strategies);
   if (!wanted.empty()) {
     const auto raised = testbed::raise_open_file_limit(open_files_for(request, strategies));
     if (!raised) return tl::unexpected("--clients: " + raised.error());
   }
   for (const WantedStore& need : wanted) {
-    if (auto distinct = check_distinct(need); !distinct) return tl::unexpected(distinct.error());
+    if (auto distinct = check_distinct(need); !distinct) return distinct;
   }
+  return {};
+}
+
+tl::expected<Deployment, std::string> deploy(const Request& request, const Strategies& strategies,
+                                             const Drop& drop, const std::stop_token& stop) {
+  if (auto checked = check(request, strategies); !checked) return tl::unexpected(checked.error());
+  Deployment deployment;
+  // Destroyed before the deployment: its futures wait for servers that are still starting.
+  std::vector<WantedStore> wanted = wanted_stores(request, strategies);
   begin(wanted, request.tls, deployment);
   for (WantedStore& need : wanted) {
     if (auto served = serve(need, request, drop, deployment, stop); !served) {

@@ -78,6 +78,11 @@ struct Deployment {
 using Drop = std::function<tl::expected<void, std::string>(
     const std::function<bool(const Descriptor&)>& concerns, std::string_view reason)>;
 
+/// Checks what needs no server: that no node of a quorum is given twice, and that there can be as
+/// many open files as the load needs; raises that limit. deploy() does it first.
+tl::expected<void, std::string> check(const Request& request,
+                                      const std::vector<const Descriptor*>& strategies);
+
 /// Provides servers for these strategies and the counter; private ones start side by side. Raises
 /// the limit of open files. An unusable given server is an error, but some nodes of a quorum may be
 /// missing if only strategies on several nodes use them. Drops strategies whose private servers

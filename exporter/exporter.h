@@ -40,7 +40,15 @@ class WatchMetrics {
     if (!shown_) return {"nothing was seen yet"};
     std::vector<std::string> lines;
     for (const watch::SourcePicture& source : picture_->sources) {
-      if (!source.sees) lines.push_back(source.facts.endpoint + ": " + source.blind_reason);
+      if (source.sees) continue;
+      // The reason of a failed command begins with the address.
+      const std::string& endpoint = source.facts.endpoint;
+      const std::size_t scheme = endpoint.find("://");
+      const std::string address = endpoint.substr(scheme == std::string::npos ? 0 : scheme + 3);
+      const bool named = source.blind_reason.starts_with(address);
+      lines.push_back(
+          (named ? endpoint.substr(0, endpoint.size() - address.size()) : endpoint + ": ") +
+          source.blind_reason);
     }
     return lines;
   }

@@ -93,7 +93,11 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     StrategyMetrics& metrics = all.emplace_back(entry.finished);
     if (entry.live == nullptr) continue;
     const loadgen::RunShared& run = *entry.live;
-    add_run(run, metrics.totals);
+    if (entry.at_beat && (entry.cut || now_() - entry.beaten_at > kLateBeat)) {
+      metrics.totals = *entry.at_beat;
+    } else {
+      add_run(run, metrics.totals);
+    }
     metrics.present.holders = run.recorder.clients_in(loadgen::ClientState::holding);
     metrics.present.waiters = run.recorder.clients_in(loadgen::ClientState::waiting);
     metrics.present.clients = static_cast<std::uint64_t>(run.share.count());
@@ -121,6 +125,8 @@ void RunMetrics::run_begins(const loadgen::RunShared& run) {
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr) return;
   entry->live = &run;
+  entry->at_beat.reset();
+  entry->cut = false;
   entry->fairness.emplace(dividing_clients(run), now_());
   entry->finished.present.ttl_seconds = seconds(run.workload.ttl);
 }
@@ -129,9 +135,13 @@ void RunMetrics::run_ends(const loadgen::RunShared& run, const results::Run* res
   const std::scoped_lock lock(mutex_);
   Entry* const entry = find(run.strategy.name);
   if (entry == nullptr || entry->live != &run) return;
-  add_run(run, entry->finished.totals);
   entry->finished.present.jain = jain_of(*entry);
   entry->live = nullptr;
+  if (entry->cut) {
+    entry->finished.totals = *entry->at_beat;
+    return;
+  }
+  add_run(run, entry->finished.totals);
   if (result != nullptr) entry->finished.totals.lost_updates += result->audit.lost_updates;
 }
 
@@ -146,6 +156,32 @@ void RunMetrics::not_connected(const Descriptor& strategy, loadgen::FailureReaso
   }
 }
 
+void RunMetrics::beat(const Descriptor& strategy) {
+  const std::scoped_lock lock(mutex_);
+  Entry* const entry = find(strategy.name);
+  if (entry == nullptr || entry->live == nullptr || entry->cut) return;
+  entry->at_beat = entry->finished.totals;
+  add_run(*entry->live, *entry->at_beat);
+  entry->beaten_at = now_();
+}
+
+void RunMetrics::stood_still(const Descriptor& strategy, Duration time) {
+  const std::scoped_lock lock(mutex_);
+  Entry* const entry = find(strategy.name);
+  if (entry == nullptr) return;
+  entry->finished.totals.paused_seconds += seconds(time);
+  entry->cut = entry->live != nullptr && entry->at_beat.has_value();
+  if (entry->cut) entry->at_beat->paused_seconds = entry->finished.totals.paused_seconds;
+}
+
+void RunMetrics::set_connect_failing(const Descriptor& strategy, std::optional<std::string> why) {
+  const std::scoped_lock lock(mutex_);
+  Entry* const entry = find(strategy.name);
+  if (entry == nullptr) return;
+  entry->finished.present.connect_failing = why.has_value();
+  entry->connect_failing = std::move(why);
+}
+
 void RunMetrics::set_failing(const Descriptor& strategy, std::optional<std::string> why) {
   const std::scoped_lock lock(mutex_);
   if (Entry* entry = find(strategy.name)) entry->failing = std::move(why);
@@ -155,8 +191,10 @@ std::vector<std::string> RunMetrics::failing() const {
   std::vector<std::string> lines;
   const std::scoped_lock lock(mutex_);
   for (const Entry& entry : entries_) {
-    if (!entry.failing) continue;
-    lines.push_back(std::string(entry.finished.strategy->name) + ": " + *entry.failing);
+    const std::string name(entry.finished.strategy->name);
+    if (entry.failing) lines.push_back(name + ": " + *entry.failing);
+    if (entry.connect_failing)
+      lines.push_back(name + ": new connections: " + *entry.connect_failing);
   }
   return lines;
 }

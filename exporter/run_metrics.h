@@ -80,6 +80,7 @@ struct Totals {
   std::vector<NodeTotals> nodes;
   std::uint64_t overlaps = 0, fence_regressions = 0, fence_resets = 0;
   std::uint64_t lost_updates = 0;  ///< of finished runs: known only at a run's end
+  double paused_seconds = 0;       ///< of a probe
 };
 
 /// The current state.
@@ -89,6 +90,7 @@ struct Present {
   double ttl_seconds = 0;                 ///< of the latest run
   double jain = 0;                        ///< of the latest run, over the window; 0: no section
   std::uint64_t stuck = 0;                ///< locks taken, but by no client of the run
+  bool connect_failing = false;           ///< of a probe: see set_connect_failing()
   std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: in force
 };
 
@@ -130,8 +132,19 @@ class RunMetrics : public loadgen::RunWatcher {
   void not_connected(const Descriptor& strategy, loadgen::FailureReason reason, Duration after,
                      std::uint64_t sections);
 
+  /// How late a beat may be.
+  static constexpr Duration kLateBeat = std::chrono::milliseconds(1500);
+  /// A probe's process lives: call it about each second during a run. After the first call, figures
+  /// are those of the latest one if that is longer ago than kLateBeat: since then the process may
+  /// have stood still, and leases that expired meanwhile say nothing of the store.
+  void beat(const Descriptor& strategy);
+  /// The process stood still for this time. The current run's figures end with the latest beat.
+  void stood_still(const Descriptor& strategy, Duration time);
+
   /// Sets why a strategy does not work now; nothing, the initial state: it works.
   void set_failing(const Descriptor& strategy, std::optional<std::string> why);
+  /// Sets why no new connection to its store could be opened; nothing, the initial state: it could.
+  void set_connect_failing(const Descriptor& strategy, std::optional<std::string> why);
   /// "strategy: why" for each that does not work.
   std::vector<std::string> failing() const;
 
@@ -140,7 +153,11 @@ class RunMetrics : public loadgen::RunWatcher {
     StrategyMetrics finished;  ///< of the runs that are over
     const loadgen::RunShared* live = nullptr;
     mutable std::optional<FairnessWindow> fairness{};  ///< of the live run; moves when it is read
-    std::optional<std::string> failing{};
+    std::optional<std::string> failing{}, connect_failing{};
+    /// At the latest beat, including the live run's; nothing before the first.
+    std::optional<Totals> at_beat{};
+    TimePoint beaten_at{};
+    bool cut = false;  ///< the live run counts up to that beat
   };
 
   Entry* find(std::string_view strategy);

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <random>
+#include <set>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
+#include "cli/commands/probe_health.h"
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
+#include "loadgen/run/worker.h"
 #include "strategies/store.h"
 #include "strategies/thread.h"
 
@@ -17,6 +21,8 @@ using loadgen::FailureReason;
 
 // A probe is a sequence of runs of this length, so that the records of a run stay small.
 constexpr Duration kRound = 10min;
+// Between two reports of a run's progress.
+constexpr Duration kBetweenProgress = 1s;
 // Where /metrics is served on the loopback without --metrics-listen.
 constexpr std::uint16_t kPort = 9465;
 // Between attempts to reach a store.
@@ -27,13 +33,19 @@ constexpr double kSectionsForAMeeting = 10;
 // A strategy counts as working again after so long without a failure, or longer (see calm_of).
 constexpr Duration kCalm = 5s;
 
-// A store that fails in changing ways must not fill the log.
-constexpr Duration kBetweenReasons = std::chrono::seconds(10);
+// Between readings of the files with the servers' URLs.
+constexpr Duration kBetweenReadings = 10s;
+// Between new connections of a strategy. Clients keep theirs, and would not notice that others
+// cannot connect.
+constexpr Duration kBetweenConnections = 15s;
+// A restart of the server explains what is found within this time.
+constexpr Duration kAfterRestart = 30s;
 
 struct ProbeOptions : LoadOptions {
   static constexpr std::string_view kCommand = "probe";
   std::optional<Duration> duration;
   std::optional<std::string> deployment;
+  std::vector<std::string> args;  ///< all of this, as given
 
   ProbeOptions() {
     workload.clients = 4;
@@ -138,36 +150,92 @@ std::map<std::string, std::string, std::less<>> deployments_of(
   return names;
 }
 
-/// Probes one strategy, on its own thread, until --duration is over or a stop.
-class Prober {
+/// The URLs of the servers, as their files give them now. Thread-safe.
+class GivenServers {
  public:
-  Prober(loadgen::RunPlan plan, exporter::RunMetrics* metrics, std::optional<TimePoint> until,
-         Console& console)
+  explicit GivenServers(const ProbeOptions& options)
+      : args_(options.args), servers_(options.servers) {}
+
+  std::vector<std::string> urls(std::string_view backend) {
+    const std::scoped_lock lock(mutex_);
+    const TimePoint now = TimePoint::clock::now();
+    if (now - read_at_ >= kBetweenReadings) {
+      read_at_ = now;
+      read();
+    }
+    const auto found = servers_.find(backend);
+    return found == servers_.end() ? std::vector<std::string>() : found->second;
+  }
+
+ private:
+  /// A file that is just being written may be incomplete: URLs that it lacks stay.
+  void read() {
+    ProbeOptions options;
+    OptionList list = options_of(options);
+    try {
+      list.read(args_);
+    } catch (const UsageError&) {
+      return;
+    }
+    for (auto& [store, urls] : options.servers) {
+      if (!urls.empty()) servers_[store] = std::move(urls);
+    }
+  }
+
+  const std::vector<std::string> args_;
+  std::mutex mutex_;
+  ServerUrls servers_;
+  TimePoint read_at_ = TimePoint::clock::now();
+};
+
+/// What the probers of one command share.
+struct ProbeCommon {
+  const ProbeOptions& options;
+  exporter::RunMetrics* metrics;  ///< may be null
+  std::optional<TimePoint> until;
+  Console& console;
+  GivenServers servers;
+  std::mutex mutex{};
+  std::set<std::string> warned{};
+
+  /// Several strategies find the same about their server.
+  void warn_once(const std::string& line) {
+    const std::scoped_lock lock(mutex);
+    if (warned.insert(line).second) console.warn("warning: " + line);
+  }
+};
+
+/// Probes one strategy, on its own thread, until --duration is over or a stop.
+class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
+ public:
+  Prober(loadgen::RunPlan plan, Selected selected, ProbeCommon& common)
       : plan_(std::move(plan)),
-        metrics_(metrics),
-        until_(until),
-        health_(plan_.strategies.front()->name, calm_of(plan_.workload), console,
-                [this](std::optional<FailureReason> reason) { tell(reason); }) {}
+        selected_(selected),
+        common_(common),
+        health_(strategy().name, calm_of(plan_.workload), common.console,
+                [this](std::optional<FailureReason> reason) { tell(reason); }) {
+    plan_.watcher = this;
+  }
 
   void probe(const std::stop_token& stop) {
     const auto env = make_system_env(random_seed());
     std::uint32_t failed_attempts = 0;
-    while (!stop.stop_requested() && (!until_ || env->now() < *until_)) {
-      plan_.workload.duration = until_ ? std::min(kRound, *until_ - env->now()) : kRound;
+    while (!stop.stop_requested() && (!common_.until || env->now() < *common_.until)) {
       const TimePoint began = env->now();
-      const loadgen::RunReport report = loadgen::run_plans({&plan_, 1}, health_, stop);
-      for (const results::Run& run : report.runs) note(run);
-      if (report.not_started.empty()) {
+      std::string why = reach(stop);
+      if (skipped_) return;
+      if (why.empty()) why = round(stop);
+      if (why.empty() || stop.stop_requested()) {
         failed_attempts = 0;
         continue;
       }
       had_errors_ = true;
-      const std::string& why = report.not_started.front().reason;
       health_.on_unreachable(why);
       const Duration tried = env->now() - began;
       const TimePoint again = env->now() + kReconnecting.delay(failed_attempts++, *env);
-      env->wait(nullptr, until_ ? std::min(again, *until_) : again, stop);
-      note_outage(why, tried, env->now() - began);
+      env->wait(nullptr, common_.until ? std::min(again, *common_.until) : again, stop);
+      // Not the time in which the process stood still.
+      note_outage(why, tried, std::min(env->now(), again) - began);
     }
   }
 
@@ -177,8 +245,17 @@ class Prober {
     health_.on_unreachable(why);
   }
   bool gave_up() const { return gave_up_; }
+  /// Why its servers cannot have this strategy, which was not named.
+  const std::optional<std::string>& skipped() const { return skipped_; }
 
   bool broken() const { return broken_; }
+  /// "redis-fenced: two holders at once: 1", over all rounds.
+  std::string what_broke() const {
+    std::string text = fmt::format("{}: {}", strategy().name, violations_.to_string());
+    if (regressions_ == 0) return text;
+    if (violations_.any()) text += ", ";
+    return text + fmt::format("grants with old fencing numbers: {}", regressions_);
+  }
   bool had_errors() const { return had_errors_; }
 
  private:
@@ -190,11 +267,152 @@ class Prober {
 
   const Descriptor& strategy() const { return *plan_.strategies.front(); }
 
+  /// Checks the servers before the first round, and after their URLs have changed. Returns why they
+  /// cannot be used; empty: they can.
+  std::string reach(const std::stop_token& stop) {
+    const std::vector<std::string> urls = common_.servers.urls(strategy().backend);
+    if (urls == urls_) return {};
+    ProbeOptions options = common_.options;
+    options.servers[std::string(strategy().backend)] = urls;
+    std::vector<Selected> selected = {selected_};
+    std::vector<results::Skipped> skipped;
+    const auto servers = deploy(options, selected, skipped, stop);
+    if (!servers && !skipped.empty()) {
+      skipped_ = skipped.front().reason;
+      tell(std::nullopt);
+      common_.console.note(fmt::format("skipped: {}: {}", strategy().name, *skipped_));
+    }
+    if (!servers) return servers.error();
+    for (const std::string& line : servers->warnings) common_.warn_once(line);
+    plan_.endpoints = servers->endpoints;
+    urls_ = urls;
+    return {};
+  }
+
+  /// Returns why it could not begin; empty: it did.
+  std::string round(const std::stop_token& stop) {
+    const TimePoint now = TimePoint::clock::now();
+    plan_.workload.duration = common_.until ? std::min(kRound, *common_.until - now) : kRound;
+    if (plan_.workload.duration <= Duration::zero()) return {};
+    server_ = instances();
+    over_ = std::stop_source();
+    const std::stop_callback on_stop(stop, [this] { over_.request_stop(); });
+    const loadgen::RunReport report = loadgen::run_plans({&plan_, 1}, *this, over_.get_token());
+    for (const results::Run& run : report.runs) note(run);
+    return report.not_started.empty() ? std::string() : report.not_started.front().reason;
+  }
+
+  void run_begins(const loadgen::RunShared& run) override {
+    live_ = &run;
+    found_ = {};
+    beaten_at_.reset();
+    paused_ = false;
+    if (common_.metrics != nullptr) common_.metrics->run_begins(run);
+  }
+  void run_ends(const loadgen::RunShared& run, const results::Run* result) override {
+    live_ = nullptr;
+    if (common_.metrics != nullptr) common_.metrics->run_ends(run, result);
+  }
+
+  void on_progress(const loadgen::Progress& progress) override {
+    if (paused_ || stood_still(progress)) return;
+    if (progress.phase == loadgen::Progress::Phase::measuring) {
+      if (common_.metrics != nullptr) common_.metrics->beat(strategy());
+      look_at_findings();
+    }
+    health_.on_progress(progress);
+    if (progress.phase != loadgen::Progress::Phase::measuring) return;
+    if (common_.servers.urls(strategy().backend) != urls_ && !over_.stop_requested()) {
+      health_.say("its servers' URLs have changed: connecting again");
+      over_.request_stop();
+    }
+    try_connection();
+    // What it did itself was no pause.
+    beaten_at_ = TimePoint::clock::now();
+  }
+  void on_warning(const std::string& line) override { health_.on_warning(line); }
+
+  /// Whether the process stood still since the previous progress: it was stopped, or its host was.
+  /// Leases ran out meanwhile and sections are late, which is not the store's fault: the round
+  /// ends, and counts up to that progress.
+  bool stood_still(const loadgen::Progress& progress) {
+    const TimePoint now = TimePoint::clock::now();
+    const bool measuring = progress.phase == loadgen::Progress::Phase::measuring;
+    const auto before = std::exchange(beaten_at_, measuring ? std::optional(now) : std::nullopt);
+    if (!measuring || !before || now - *before <= exporter::RunMetrics::kLateBeat) return false;
+    paused_ = true;
+    const Duration time = now - *before - kBetweenProgress;
+    if (common_.metrics != nullptr) common_.metrics->stood_still(strategy(), time);
+    health_.say(fmt::format(
+        "this probe stood still for {:.1f} s (its process or its host was stopped, or had no CPU): "
+        "what happened meanwhile is not counted",
+        seconds(time)));
+    over_.request_stop();
+    return true;
+  }
+
+  void look_at_findings() {
+    const loadgen::AuditTotals audit = live_->audit.totals(TimePoint::clock::now());
+    const ProbeFindings found{.overlaps = audit.overlaps,
+                              .fence_resets = audit.fence_resets,
+                              .leases_lost = live_->recorder.total(loadgen::Count::leases_lost)};
+    const ProbeFindings latest = found - std::exchange(found_, found);
+    health_.on_findings(latest, latest.any() ? cause() : std::string());
+  }
+
+  /// Which server processes answer; empty for those that do not tell.
+  std::vector<std::string> instances() const {
+    std::vector<std::string> all;
+    for (const auto& store :
+         make_stores(strategy(), plan_.endpoints, plan_.workload.strategy.command_timeout)) {
+      const auto facts = store->facts();
+      all.push_back(facts ? facts->instance : std::string());
+    }
+    return all;
+  }
+
+  /// Of findings.
+  std::string cause() {
+    const TimePoint now = TimePoint::clock::now();
+    const std::vector<std::string> present = instances();
+    const bool known = std::ranges::none_of(present, &std::string::empty) &&
+                       std::ranges::none_of(server_, &std::string::empty);
+    if (!known) return "whether the server has restarted is not known";
+    if (std::exchange(server_, present) != present) restarted_at_ = now;
+    if (restarted_at_ && now - *restarted_at_ < kAfterRestart) {
+      return "the server has restarted, or another one has taken its place";
+    }
+    return "the server has not restarted: look for evictions, deleted keys and stalls";
+  }
+
+  /// Opens and closes a connection now and then, while the open ones work.
+  void try_connection() {
+    const TimePoint now = TimePoint::clock::now();
+    if (now < next_connection_ || health_.failing()) return;
+    const auto stores =
+        make_stores(strategy(), plan_.endpoints, plan_.workload.strategy.command_timeout);
+    std::size_t failed = 0;
+    std::optional<std::string> why;
+    for (const auto& store : stores) {
+      const auto reached = store->reach(over_.get_token());
+      if (over_.stop_requested()) return;
+      if (reached) continue;
+      ++failed;
+      why = reached.error().message;
+    }
+    // A quorum may lack a minority.
+    if (2 * failed <= stores.size()) why.reset();
+    had_errors_ |= why.has_value();
+    health_.on_connect(why);
+    if (common_.metrics != nullptr) common_.metrics->set_connect_failing(strategy(), why);
+    next_connection_ = TimePoint::clock::now() + kBetweenConnections;
+  }
+
   void tell(std::optional<FailureReason> reason) {
-    if (metrics_ == nullptr) return;
+    if (common_.metrics == nullptr) return;
     std::optional<std::string> why;
     if (reason) why = fmt::format("{}: {}", info_of(*reason).name, info_of(*reason).meaning);
-    metrics_->set_failing(strategy(), std::move(why));
+    common_.metrics->set_failing(strategy(), std::move(why));
   }
 
   /// The sections that were due in `lost` count as failed.
@@ -202,42 +420,82 @@ class Prober {
     due_ += seconds(lost) * *plan_.workload.rate;
     const auto sections = static_cast<std::uint64_t>(due_);
     due_ -= static_cast<double>(sections);
-    if (metrics_ == nullptr) return;
-    metrics_->not_connected(strategy(), loadgen::reason_of(why), tried, sections);
+    if (common_.metrics == nullptr) return;
+    common_.metrics->not_connected(strategy(), loadgen::reason_of(why), tried, sections);
   }
 
   void note(const results::Run& run) {
-    broken_ |= run.audit.verdict == results::Verdict::violated;
+    // Of a round that stood still, only what was found before counts.
+    ProbeFindings found = found_;
+    if (!paused_) {
+      found.overlaps = run.audit.overlaps;
+      found.lost_updates = run.audit.lost_updates;
+      regressions_ += run.audit.fence_regressions;
+    }
+    ProbeFindings late = found - found_;
+    health_.on_findings(late, "found at the end of a round", true);
+    violations_ += {.overlaps = found.overlaps, .lost_updates = found.lost_updates};
+    broken_ |= paused_ ? strategy().traits.promises_exclusion && found.overlaps > 0
+                       : run.audit.verdict == results::Verdict::violated;
     // A time-out is an error: nobody else uses these locks, and the clients wait long enough for
     // each other.
     const results::Outcomes& outcomes = run.outcomes;
-    had_errors_ |= outcomes.failed + outcomes.unknown + outcomes.timed_out + outcomes.refused > 0;
+    had_errors_ |=
+        !paused_ && outcomes.failed + outcomes.unknown + outcomes.timed_out + outcomes.refused > 0;
   }
 
   loadgen::RunPlan plan_;
-  exporter::RunMetrics* metrics_;
-  const std::optional<TimePoint> until_;
+  const Selected selected_;
+  ProbeCommon& common_;
   ProbeHealth health_;
+  std::vector<std::string> urls_;  ///< of its servers, as they were last reached
+  std::optional<std::string> skipped_;
   double due_ = 0;  ///< sections, or a part of one, that were due during an outage
+  std::optional<TimePoint> restarted_at_;
+  TimePoint next_connection_ = TimePoint::clock::now() + kBetweenConnections;
+  ProbeFindings violations_;
+  std::uint64_t regressions_ = 0;
   bool broken_ = false, had_errors_ = false, gave_up_ = false;
+  // Of the current round:
+  std::stop_source over_;
+  const loadgen::RunShared* live_ = nullptr;
+  ProbeFindings found_;                 ///< so far
+  std::optional<TimePoint> beaten_at_;  ///< the latest progress
+  std::vector<std::string> server_;     ///< the processes that answer
+  bool paused_ = false;                 ///< the process stood still
 };
 
+/// Reports how the probers ended. Returns the exit code.
+int end_probe(const std::vector<std::unique_ptr<Prober>>& probers, bool ran_out, Console& console) {
+  if (std::ranges::all_of(probers, [](const auto& one) { return one->skipped().has_value(); })) {
+    throw UsageError("nothing can run here: {}", *probers.front()->skipped());
+  }
+  Ending ending;
+  for (const auto& prober : probers) {
+    if (prober->broken()) {
+      console.warn(
+          fmt::format("exit code {}: {}", exit_code::kExclusionBroken, prober->what_broke()));
+    }
+    ending.exclusion_broken |= prober->broken();
+    // Stopping a probe is its normal end: its errors are in the metrics, not in the exit code.
+    ending.errors |= prober->gave_up() || (ran_out && prober->had_errors());
+  }
+  return exit_code_of(ending);
+}
+
 /// Probes all strategies side by side. Returns the exit code.
-int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selected,
-              const ProbeOptions& options, Metrics& metrics, Console& console,
-              const std::stop_token& stop) {
-  std::optional<TimePoint> until;
-  if (options.duration) until = TimePoint::clock::now() + *options.duration;
+int probe_all(const loadgen::RunPlan& plan_of_all, const std::vector<Selected>& selected,
+              ProbeCommon& common, const std::stop_token& stop) {
   std::vector<std::unique_ptr<Prober>> probers;
   for (const Selected& one : selected) {
-    loadgen::RunPlan plan = common;
+    loadgen::RunPlan plan = plan_of_all;
     plan.strategies = {one.strategy};
     // Held locks are renewed if they can be, so that the probe sees renewal fail.
     auto& renew = plan.workload.strategy.renew;
     if (!renew && !one.strategy->traits.renews) renew = {.kind = RenewPolicy::Kind::automatic};
     // At the end of a round, each removes only its own keys.
     plan.run_id += fmt::format("-{}", probers.size());
-    probers.push_back(std::make_unique<Prober>(std::move(plan), metrics.watcher(), until, console));
+    probers.push_back(std::make_unique<Prober>(std::move(plan), one, common));
   }
   {
     std::vector<Thread> threads;
@@ -252,14 +510,7 @@ int probe_all(const loadgen::RunPlan& common, const std::vector<Selected>& selec
       }
     }
   }
-  Ending ending;
-  for (const auto& prober : probers) {
-    ending.exclusion_broken |= prober->broken();
-    // Stopping a probe is its normal end: its errors are in the metrics, not in the exit code.
-    const bool ran_out = options.duration && !stop.stop_requested();
-    ending.errors |= prober->gave_up() || (ran_out && prober->had_errors());
-  }
-  return exit_code_of(ending);
+  return end_probe(probers, common.until && !stop.stop_requested(), common.console);
 }
 
 int probe(const ProbeOptions& given) {
@@ -274,6 +525,10 @@ int probe(const ProbeOptions& given) {
     options.metrics.listen = exporter::ListenAddress{.port = kPort};
   }
   std::vector<Selected> selected = select(options);
+  std::vector<const Descriptor*> strategies;
+  strategies.reserve(selected.size());
+  for (const Selected& one : selected) strategies.push_back(one.strategy);
+  must(deployment::check(request_of(options), strategies));
   options.metrics.deployments = deployments_of(selected, options);
   options.metrics.ready_at_once = false;
 
@@ -281,83 +536,21 @@ int probe(const ProbeOptions& given) {
   Console& console = session.console();
   const std::string id = run_id(std::chrono::system_clock::now(), std::random_device()());
   Metrics metrics = Metrics::start(options, selected, id, console);
-  std::vector<results::Skipped> skipped;
-  const auto deployment = session.deploy(options, selected, skipped);
-  if (!deployment) return exit_code::kFine;
+  session.warn_of_build();
   console.note(fmt::format("probing {} {}, {} sections per second each (run {})", selected.size(),
                            selected.size() == 1 ? "strategy" : "strategies", *options.workload.rate,
                            id));
-  const loadgen::RunPlan common{.run_id = id,
-                                .workload = options.workload,
-                                .endpoints = deployment->endpoints,
-                                .watcher = metrics.watcher()};
-  return probe_all(common, selected, options, metrics, console, session.stop());
+  std::optional<TimePoint> until;
+  if (options.duration) until = TimePoint::clock::now() + *options.duration;
+  ProbeCommon common{.options = options,
+                     .metrics = metrics.watcher(),
+                     .until = until,
+                     .console = console,
+                     .servers = GivenServers(options)};
+  return probe_all({.run_id = id, .workload = options.workload}, selected, common, session.stop());
 }
 
 }  // namespace
-
-void ProbeHealth::on_progress(const loadgen::Progress& progress) {
-  if (progress.phase == loadgen::Progress::Phase::connecting) {
-    sections_ = 0;
-    failures_ = {};
-  }
-  const bool worked = progress.sections > std::exchange(sections_, progress.sections);
-  Failures lately = progress.failures;
-  for (std::size_t i = 0; i < lately.values.size(); ++i) lately.values[i] -= failures_.values[i];
-  failures_ = progress.failures;
-  if (const auto reason = main_reason(lately)) {
-    fails(*reason, progress.messages[*reason]);
-  } else if (progress.stuck > 0) {
-    fails(FailureReason::taken, {});
-  } else if (worked) {
-    works();
-  }
-}
-
-void ProbeHealth::on_warning(const std::string& line) { console_.warn("warning: " + line); }
-
-void ProbeHealth::on_unreachable(const std::string& why) { fails(loadgen::reason_of(why), why); }
-
-std::optional<FailureReason> ProbeHealth::main_reason(Failures failures) {
-  // An error explains the many abandoned sections, which count as slow.
-  Failures errors = failures;
-  errors[FailureReason::taken] = errors[FailureReason::slow] = 0;
-  if (std::ranges::max(errors.values) > 0) failures[FailureReason::slow] = 0;
-  const auto most = std::ranges::max_element(failures.values);
-  if (*most == 0) return std::nullopt;
-  return static_cast<FailureReason>(most - failures.values.begin());
-}
-
-void ProbeHealth::fails(FailureReason reason, const std::string& message) {
-  const TimePoint now = now_();
-  report_(reason);
-  calm_since_.reset();
-  const bool begins = !said_;
-  if (begins) failing_since_ = now;
-  const bool too_soon = now - said_at_ < kBetweenReasons && said_ != FailureReason::slow;
-  if (!begins && (said_ == reason || too_soon)) return;
-  said_ = reason;
-  said_at_ = now;
-  const loadgen::FailureReasonInfo& info = loadgen::info_of(reason);
-  say(fmt::format("{}failing: {}: {}", begins ? "" : "still ", info.name,
-                  message.empty() ? info.meaning : message));
-}
-
-void ProbeHealth::works() {
-  if (!std::exchange(proven_, true) && !said_) report_(std::nullopt);
-  if (!said_) return;
-  const TimePoint now = now_();
-  if (!calm_since_) calm_since_ = now;
-  if (now - *calm_since_ < calm_) return;
-  said_.reset();
-  report_(std::nullopt);
-  say(fmt::format("working again after {:.0f} s", seconds(*calm_since_ - failing_since_)));
-}
-
-void ProbeHealth::say(const std::string& what) {
-  console_.warn(
-      fmt::format("{} {}: {}", rfc3339(std::chrono::system_clock::now()), strategy_, what));
-}
 
 Command probe_command() {
   return make_command<ProbeOptions>(

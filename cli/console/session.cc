@@ -80,16 +80,19 @@ std::optional<deployment::Deployment> Session::deploy(const LoadOptions& options
   if (stopped()) return std::nullopt;
   deployment::Deployment deployment = must(std::move(deployed));
   if (const Ranks* const ranks = Ranks::joined()) check_reach(*ranks, deployment);
-  const std::string type = build_facts().build_type;
-  if (type != "Release" && type != "RelWithDebInfo") {
-    console_.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
-                              type.empty() ? "non-optimised" : type));
-  }
+  warn_of_build();
   for (const std::string& line : deployment.warnings) console_.warn("warning: " + line);
   for (const results::Skipped& one : skipped) {
     console_.note(fmt::format("skipped: {}: {}", one.strategy, one.reason));
   }
   return deployment;
+}
+
+void Session::warn_of_build() {
+  const std::string type = build_facts().build_type;
+  if (type == "Release" || type == "RelWithDebInfo") return;
+  console_.warn(fmt::format("warning: this is a {} build: its figures are not to be trusted",
+                            type.empty() ? "non-optimised" : type));
 }
 
 int Session::interrupted_early() {

@@ -44,7 +44,7 @@ inline constexpr std::array<FailureReasonInfo, static_cast<std::size_t>(FailureR
         {"busy", "the store is loading, or busy with something else"},
         {"timeout", "the store does not answer in time"},
         {"unreachable", "there is no connection to the store"},
-        {"slow", "earlier sections took so long that it never began"},
+        {"slow", "the section was skipped, as earlier ones were late"},
         {"other", "something else"},
     }};
 

@@ -23,6 +23,7 @@ struct Sign {
 
 /// Texts of servers, and of connections to them. The first match counts.
 constexpr auto kSigns = std::to_array<Sign>({
+    {"transaction pooler", FailureReason::refused},
     {"NOAUTH", FailureReason::auth},
     {"WRONGPASS", FailureReason::auth},
     {"NOPERM", FailureReason::auth},
@@ -54,6 +55,8 @@ constexpr auto kSigns = std::to_array<Sign>({
     {"TIMEOUT", FailureReason::timeout},
     {"onnection", FailureReason::unreachable},
     {"CONNECTION", FailureReason::unreachable},
+    {"max number of clients", FailureReason::unreachable},
+    {"too many clients", FailureReason::unreachable},
     {"failed to connect", FailureReason::unreachable},
     {"SERVER HAS FAILED", FailureReason::unreachable},
     {"no ZooKeeper answers", FailureReason::unreachable},
@@ -352,6 +355,11 @@ void Recorder::failure(const std::string& message, std::uint64_t times) {
   const bool known = failures_.contains(message);
   failures_[known || failures_.size() < kDistinctFailures ? message : kOtherFailures] += times;
   latest_[reason_of(message)] = message;
+}
+
+void Recorder::refusal(const std::string& message) {
+  const std::scoped_lock lock(failures_mutex_);
+  latest_[FailureReason::refused] = message;
 }
 
 ByKind<FailureReason, std::string> Recorder::latest_failures() const {

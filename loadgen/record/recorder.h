@@ -159,6 +159,8 @@ class Recorder {
 
   /// Counts distinct messages. Takes a lock, so only for failures.
   void failure(const std::string& message, std::uint64_t times = 1);
+  /// Why the latest lock was refused, which is no failure of the store.
+  void refusal(const std::string& message);
   std::map<std::string, std::uint64_t> failure_counts() const;
   void want_replicas(std::uint64_t replicas) {
     replicas_wanted_.store(replicas, std::memory_order_relaxed);

@@ -241,6 +241,8 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   const bool failed =
       result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown;
   if (failed) run_.recorder.failure(result.reason);
+  const bool refused = result.outcome == AcquireOutcome::refused && !result.reason.empty();
+  if (refused) run_.recorder.refusal(result.reason);
   failure_ = failure_of(result, started);
   if (result.outcome != AcquireOutcome::acquired) return;
   ++counts_[Count::grants];

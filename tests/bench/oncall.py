@@ -23,7 +23,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-HEALTHY_SECONDS = 75  # before the faults: every window that an alert needs has data
+HEALTHY_SECONDS = 65  # before the faults: every window that an alert needs has data
 WATCHED_SECONDS = 330  # after the last fault was healed: alerts over five minutes end
 EVALUATION_SECONDS = 15  # as in prometheus.yml
 PASSWORD = "s3cret-of-the-probe"
@@ -105,7 +105,6 @@ class Redis:
 class Fault:
     """A server, its probe, and the fault of the server."""
 
-    strategy = None  # the unit's
     lasts = 120
 
     def __init__(self, folder):
@@ -129,8 +128,6 @@ class Fault:
         words = [word.replace("%d", str(self.folder)) for word in unit]
         words[0] = str(lockbench)
         words[words.index("--metrics-listen") + 1] = f"127.0.0.1:{self.ready_port}"
-        if self.strategy:
-            words[2] = self.strategy
         self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=self.folder)
         threading.Thread(target=self.listen, args=[self.process], daemon=True).start()
 
@@ -202,12 +199,6 @@ class Kill(Blip):
     """the server is killed, and is back, empty, after 2 min"""
 
     lasts = 120
-
-
-class Reset(Blip):
-    """the server of `redis-fenced` is killed, and is back after 4 s; its numbers begin again"""
-
-    strategy = "redis-fenced"
 
 
 class Freeze(Fault):
@@ -327,10 +318,46 @@ class Failover(Fault):
         self.replica.stop()
 
 
-class Gone(Fault):
-    """the probe itself is gone for 3 min"""
+class Cold(Kill):
+    """the server is killed, and is back, empty, after 2 min; meanwhile the probe is restarted"""
 
-    lasts = 180
+    def strike(self):
+        super().strike()
+        self.process.kill()
+        self.process.wait()
+        self.start_probe()
+
+
+class Full(Fault):
+    """the server accepts no further connections for 2 min (`maxclients 1`)"""
+
+    def strike(self):
+        self.admin = socket.create_connection(("127.0.0.1", self.redis.port))
+        self.admin.sendall(b"CONFIG SET maxclients 1\r\n")
+        self.admin.recv(100)
+
+    def heal(self):
+        self.admin.sendall(b"CONFIG SET maxclients 10000\r\n")
+        self.admin.recv(100)
+        self.admin.close()
+
+
+class Paused(Fault):
+    """the probe's own process stands still for 20 s (SIGSTOP)"""
+
+    lasts = 20
+
+    def strike(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def heal(self):
+        self.process.send_signal(signal.SIGCONT)
+
+
+class Gone(Fault):
+    """the probe itself is gone for 150 s"""
+
+    lasts = 150
 
     def strike(self):
         self.process.kill()
@@ -339,8 +366,8 @@ class Gone(Fault):
         self.start_probe()
 
 
-FAULTS = {"blip": Blip, "kill": Kill, "reset": Reset, "freeze": Freeze, "slow": Slow, "oom": Oom,
-          "read-only": ReadOnly, "password": Password, "deleted": Deleted, "stuck": Stuck, "failover": Failover,
+FAULTS = {"blip": Blip, "kill": Kill, "cold": Cold, "freeze": Freeze, "slow": Slow, "oom": Oom, "read-only": ReadOnly,
+          "password": Password, "full": Full, "deleted": Deleted, "stuck": Stuck, "failover": Failover, "paused": Paused,
           "gone": Gone}
 
 
@@ -406,10 +433,17 @@ def after(moment, start):
 
 
 def messages(fault):
-    """The probe's lines during the fault, without time stamps, and their times."""
-    lines = [f"{line.split('failing: ', 1)[1]} ({after(moment, fault.struck_at)})" for moment, line in fault.said
-             if fault.struck_at <= moment <= fault.healed_at and "failing: " in line]
-    return ", then ".join(lines) or "–"
+    """What the probe says of the fault, each kind of line once, with the strategy if it is not of both."""
+    said = {}  # text without numbers to (moment, text, strategies)
+    for moment, line in fault.said:
+        found = re.match(r"\S+Z (redis-\S+): (?:still )?(?:failing: )?(.*)", line)
+        # Findings are told every 10 s.
+        if not found or "working again" in line or not fault.struck_at <= moment <= fault.healed_at + 15:
+            continue
+        strategy, text = found.groups()
+        said.setdefault(re.sub(r"\d+", "", text), (moment, text, set()))[2].add(strategy)
+    return ", then ".join(f"{text} ({', '.join(sorted(names)) + ', ' if len(names) == 1 else ''}"
+                          f"{after(moment, fault.struck_at)})" for moment, text, names in said.values()) or "–"
 
 
 def alerts_of(fault, prometheus):

@@ -219,7 +219,16 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
                                       const std::stop_token& stop) {
   if (schema == schema_) return {};
   const auto answer = set_up(make_and_use_schema(schema, timeouts_), key, {}, stop);
-  if (!answer) return tl::unexpected(answer.error());
+  if (!answer) {
+    StoreError error = answer.error();
+    // The login was answered before. A full pooler accepts clients, and lets them wait.
+    if (error.message.find("no answer within") != std::string::npos) {
+      error.message +=
+          " to the first statement: a pooler whose sessions are all in use makes its clients wait "
+          "like this, whatever the lock: it needs a session for each client";
+    }
+    return tl::unexpected(std::move(error));
+  }
   lock_timeout_ = -1;  // this has changed it
   if (!parse_number<std::uint64_t>(answer->value)) {
     return before_request<void>(not_understood("a process id", *answer));

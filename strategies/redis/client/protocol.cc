@@ -101,6 +101,10 @@ std::string describe(const Reply& reply) {
 /// Why a login failed, by the answer to AUTH. Does not quote the server, which knows the password
 /// by now and may repeat it.
 std::string why_not_logged_in(const Reply& reply) {
+  // This has nothing to do with the password, and quotes nothing.
+  if (reply.type == Reply::Type::error && reply.text == "ERR max number of clients reached") {
+    return "the connection was refused: max number of clients reached";
+  }
   // A server that does not want a connection answers its first command with DENIED or ERR.
   for (const char* const code : {"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "ERR"}) {
     if (reply.type == Reply::Type::error && reply.text.starts_with(code)) {

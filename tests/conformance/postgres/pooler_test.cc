@@ -99,5 +99,19 @@ TEST(BehindAPoolerOfSessions, TheLastOneIsEnough) {
   EXPECT_TRUE(held.lease) << held.reason;
 }
 
+TEST(BehindAPoolerOfSessions, WhoWaitsForASessionIsToldThatItIsNotTheLock) {
+  const Descriptor& advisory = *find_strategy("postgres-advisory");
+  const auto server =
+      deployment::need(testbed::start_pgbouncer(shared_testbed(), shared_postgres().server().port(),
+                                                {.pool_mode = "session", .pool_size = 1}));
+  Bench patient(advisory, server->url());
+  const auto holder = patient.client();
+  const Lease held = granted(holder->try_once(patient.key()));
+  Bench hurried(advisory, server->url(), {.command_timeout = milliseconds(300)});
+  const AcquireResult other = hurried.unconnected_client()->try_once("lockbench:another:{lock}");
+  EXPECT_FALSE(other.lease);
+  EXPECT_THAT(other.reason, HasSubstr("a pooler whose sessions are all in use"));
+}
+
 }  // namespace
 }  // namespace lockbench::test

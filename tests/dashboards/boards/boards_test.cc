@@ -224,6 +224,68 @@ TEST(ProbeBoardTest, AsksOfWhichDeployment) {
   }
 }
 
+/// The boards that are read when something is wrong now.
+std::vector<Board> boards_of_services() {
+  std::vector<Board> all = boards();
+  std::erase_if(all, [](const Board& board) {
+    return board.at("uid") != "lockbench-probe" && board.at("uid") != "lockbench-watch";
+  });
+  return all;
+}
+
+TEST(BoardsOfServices, ShowTheStateNowAndNotTheLastOneKnown) {
+  for (const Board& board : boards_of_services()) {
+    for (const Board& panel : panels_of(board)) {
+      if (panel.at("type") != "stat") continue;
+      EXPECT_EQ(panel.at("fieldConfig").at("defaults").value("noValue", ""), "no data")
+          << panel.at("title");
+      for (const Board& target : panel.at("targets")) {
+        EXPECT_TRUE(target.at("instant").get<bool>()) << panel.at("title");
+        EXPECT_FALSE(target.at("range").get<bool>()) << panel.at("title");
+      }
+    }
+  }
+}
+
+TEST(BoardsOfServices, MarkAlertsAndLinkToTheRunbook) {
+  const std::string runbook = text_of("../docs/alerts.md");
+  std::set<std::string> anchors;
+  static const std::regex heading("\n#+ ([^\n]+)");
+  for (std::sregex_iterator at(runbook.begin(), runbook.end(), heading), end; at != end; ++at) {
+    std::string anchor = (*at)[1];
+    std::ranges::transform(anchor, anchor.begin(), [](char c) { return std::tolower(c); });
+    anchors.insert(anchor);
+  }
+  for (const Board& board : boards_of_services()) {
+    const std::string annotation = board.at("annotations").at("list").at(1).at("expr");
+    EXPECT_THAT(annotation, testing::HasSubstr("ALERTS{alertname=~\"Lockbench.*\""));
+    int links = 0;
+    for (const Board& panel : panels_of(board)) {
+      for (const Board& link : panel.value("links", Board::array())) {
+        ++links;
+        const std::string url = link.at("url");
+        EXPECT_THAT(url, testing::StartsWith("${runbook}#"));
+        EXPECT_TRUE(anchors.contains(url.substr(url.find('#') + 1))) << url;
+      }
+      EXPECT_TRUE(panel.at("type") != "stat" || panel.contains("links")) << panel.at("title");
+    }
+    EXPECT_GT(links, 5) << board.at("title");
+  }
+}
+
+TEST(BoardsOfServices, BeginWithWhatHurtsMost) {
+  std::map<std::string, std::set<std::string>> first;
+  for (const Board& board : boards_of_services()) {
+    for (const Board& panel : panels_of(board)) {
+      if (panel.at("gridPos").at("y") == 1) {
+        first[board.at("uid").get<std::string>()].insert(panel.at("title").get<std::string>());
+      }
+    }
+  }
+  EXPECT_THAT(first["lockbench-watch"], testing::Contains("Two holders possible"));
+  EXPECT_THAT(first["lockbench-probe"], testing::Contains("Violations"));
+}
+
 /// One alert of alerts.yml, with its text.
 struct Alert {
   std::string name, text;

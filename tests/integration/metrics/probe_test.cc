@@ -83,6 +83,92 @@ std::string strategy_series(const std::string& name, const std::string& strategy
   return fmt::format("{}{{strategy=\"{}\"", name, strategy);
 }
 
+TEST_F(ProbeTest, WaitsForAServerThatIsNotThereYetAndIsNotReady) {
+  ASSERT_TRUE(redis_->kill_hard());
+  const auto program = probe({"redis-set-nx-lua", "--rate", "20"});
+  EXPECT_TRUE(program->says("redis-set-nx-lua: failing: unreachable")) << program->said();
+  EXPECT_EQ(page("/-/ready").status, 503);
+  EXPECT_EQ(page("/-/healthy").status, 200);
+  EXPECT_TRUE(eventually([&] { return troubles() > 10; })) << "they count as failed";
+  ASSERT_TRUE(redis_->restart(false));
+  EXPECT_TRUE(program->says("working again after")) << program->said();
+  EXPECT_TRUE(works_on());
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->finish().code, 0);
+}
+
+TEST_F(ProbeTest, SaysThatFencingNumbersWentBackBecauseTheServerRestarted) {
+  const auto program = probe({"redis-fenced", "--rate", "20"});
+  const std::string granted =
+      "lockbench_sections_total{strategy=\"redis-fenced\",backend=\"redis\",outcome=\"acquired\"";
+  ASSERT_TRUE(eventually([&] { return metric(granted) > 5; }));
+  ASSERT_TRUE(redis_->kill_hard());
+  ASSERT_TRUE(redis_->restart(false));
+  EXPECT_TRUE(program->says("fencing numbers that went back: ")) << program->said();
+  EXPECT_TRUE(program->says("the server has restarted, or another one has taken its place"))
+      << program->said();
+}
+
+TEST_F(ProbeTest, ThatStoodStillDoesNotBlameTheService) {
+  const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--ttl", "2s"});
+  ASSERT_TRUE(eventually([&] { return sections("acquired") > 20; }));
+  const std::string paused = "lockbench_paused_seconds_total{strategy=\"redis-set-nx-lua\"";
+  EXPECT_EQ(metric(paused), 0);
+  RedisProbe redis(redis_->port());
+  const auto some_lock_is_held = [&] {
+    return std::ranges::any_of(redis.keys(), [](const std::string& key) {
+      return key.find("{redis-set-nx-lua:") != std::string::npos;
+    });
+  };
+  // Stops it while it holds a lock, until that has expired.
+  ASSERT_TRUE(eventually([&] {
+    program->signal(SIGSTOP);
+    if (some_lock_is_held()) return true;
+    program->signal(SIGCONT);
+    return false;
+  }));
+  ASSERT_TRUE(eventually([&] { return !some_lock_is_held(); }));
+  program->signal(SIGCONT);
+  EXPECT_TRUE(program->says("this probe stood still for")) << program->said();
+  EXPECT_GT(metric(paused), 0);
+  EXPECT_TRUE(works_on());
+  for (const char* name : {"lockbench_leases_lost_total", "lockbench_overlaps_total"}) {
+    EXPECT_EQ(metric(fmt::format("{}{{strategy=\"redis-set-nx-lua\"", name)), 0) << name;
+  }
+  EXPECT_EQ(sections("timed_out") + sections("abandoned") + troubles(), 0);
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->finish().code, 0);
+}
+
+TEST_F(ProbeTest, SaysWhyItsExitCodeIsThree) {
+  const auto program = probe({"test-blind", "--rate", "20"}, {.program = "lockbench_with_mutants"});
+  EXPECT_TRUE(program->says("test-blind: two holders at once: ")) << program->said();
+  program->signal(SIGTERM);
+  const Outcome outcome = program->finish();
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("exit code 3: test-blind: two holders at once: "));
+}
+
+TEST_F(ProbeTest, ReadsAFileWithANewPasswordAgain) {
+  RedisProbe admin(redis_->port());
+  const std::string user(testbed::kUser);
+  const auto write = [&](const std::string& password) {
+    return scratch_.write(
+        "redis", fmt::format("redis://{}:{}@127.0.0.1:{}", user, password, redis_->port()));
+  };
+  Program program(scratch_,
+                  {"probe", "redis-set-nx-lua", "--rate", "20", "--redis",
+                   "@" + write(redis_->secret()), "--metrics-listen", std::to_string(port_)});
+  ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
+  admin.ask({"ACL", "SETUSER", user, "resetpass", ">rotated"});
+  admin.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  EXPECT_TRUE(program.says("failing: auth")) << program.said();
+  (void)write("rotated");
+  EXPECT_TRUE(program.says("working again after")) << program.said();
+  EXPECT_TRUE(works_on());
+  EXPECT_THAT(program.said(), testing::Not(HasSubstr("rotated")));
+}
+
 class ProbeFaultsTest : public ProbeTest {
  protected:
   std::string ask(const std::vector<std::string>& command) {
@@ -125,6 +211,23 @@ TEST_F(ProbeFaultsTest, SaysThatItsPasswordIsWrongAndIsReadyWhenItIsRightAgain) 
   before.ask({"ACL", "SETUSER", std::string(testbed::kUser), "resetpass", ">" + redis_->secret()});
   EXPECT_TRUE(program->says("working again after")) << program->said();
   EXPECT_EQ(page("/-/ready").status, 200);
+}
+
+TEST_F(ProbeFaultsTest, NoticesThatNobodyElseCanConnect) {
+  RedisProbe before(redis_->port());
+  const auto program = probe({"redis-set-nx-lua", "--rate", "20"});
+  EXPECT_TRUE(eventually([&] { return page("/-/ready").status == 200; }));
+  const std::string failing = strategy_series("lockbench_connect_failing", "redis-set-nx-lua");
+  EXPECT_EQ(metric(failing), 0);
+  before.ask({"CONFIG", "SET", "maxclients", "1"});
+  EXPECT_TRUE(program->says("a new connection failed, while open ones still work: "))
+      << program->said();
+  EXPECT_TRUE(works_on());
+  EXPECT_EQ(metric(failing), 1);
+  EXPECT_EQ(page("/-/ready").status, 503);
+  EXPECT_THAT(page("/-/ready").body, HasSubstr("max number of clients"));
+  before.ask({"CONFIG", "SET", "maxclients", "1000"});
+  EXPECT_TRUE(program->says("new connections work again")) << program->said();
 }
 
 TEST_F(ProbeFaultsTest, KeysThatAreDeletedAreNoticedWithTheSettingsOfTheUnit) {

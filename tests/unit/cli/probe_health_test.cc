@@ -1,6 +1,7 @@
+#include "cli/commands/probe_health.h"
+
 #include <algorithm>
 
-#include "cli/commands/measurement.h"
 #include "tests/unit/cli/fixtures.h"
 
 namespace lockbench::cli {
@@ -8,6 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using loadgen::FailureReason;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -131,6 +133,39 @@ TEST_F(ProbeHealthTest, AStoreThatIsNotReachedFailsUntilTheNextRunWorks) {
   progress_.phase = loadgen::Progress::Phase::measuring;
   for (int second = 0; second < 10; ++second) works(1);
   EXPECT_EQ(lines(), 2U) << "the next run counts from nothing";
+}
+
+TEST_F(ProbeHealthTest, FindingsAreSaidWithTheirCauseAndNotTooOften) {
+  health_.on_findings({}, "");
+  EXPECT_EQ(lines(), 0U);
+  for (int second = 0; second < 15; ++second) {
+    health_.on_findings({.leases_lost = 1}, "the server has restarted");
+    pass();
+  }
+  EXPECT_EQ(lines(), 2U);
+  EXPECT_THAT(written_.text(),
+              AllOf(HasSubstr("redis-x: leases lost while held: 1: the server has restarted\n"),
+                    HasSubstr("redis-x: leases lost while held: 10: the server has restarted\n")));
+  health_.on_findings({}, "", true);
+  EXPECT_EQ(lines(), 3U) << "the last ones";
+  pass(10s);
+  health_.on_findings({.overlaps = 2, .fence_resets = 1}, "not known");
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: two holders at once: 2, fencing numbers that "
+                                         "went back: 1: not known\n"));
+  EXPECT_TRUE(reports_.empty()) << "locks are still granted";
+}
+
+TEST_F(ProbeHealthTest, NewConnectionsThatFailAreSaidOnceAndThatTheyWorkAgain) {
+  health_.on_connect(std::nullopt);
+  EXPECT_EQ(lines(), 0U);
+  for (int times = 0; times < 5; ++times) health_.on_connect("h:1: ERR max number of clients");
+  EXPECT_EQ(lines(), 1U);
+  EXPECT_THAT(written_.text(),
+              HasSubstr("redis-x: a new connection failed, while open ones still work: h:1: ERR"));
+  health_.on_connect(std::nullopt);
+  health_.on_connect(std::nullopt);
+  EXPECT_EQ(lines(), 2U);
+  EXPECT_THAT(written_.text(), HasSubstr("redis-x: new connections work again\n"));
 }
 
 TEST_F(ProbeHealthTest, WarningsAreShownAndNoFailure) {

@@ -77,6 +77,15 @@ TEST(AskServer, ASecretThatTheServerQuotesIsNotRepeated) {
   EXPECT_THAT(asked.error(), Not(HasSubstr("sesame")));
 }
 
+TEST(AskServer, AServerWithoutRoomForAClientSaysSoWhateverThePassword) {
+  const Answering server("-ERR max number of clients reached\r\n");
+  const auto asked =
+      ask_server("redis", "redis://:open-sesame@" + server.display(), test::kPatience);
+  ASSERT_FALSE(asked);
+  EXPECT_THAT(asked.error(), HasSubstr("the connection was refused: max number of clients"));
+  EXPECT_THAT(asked.error(), Not(HasSubstr("AUTH")));
+}
+
 TEST(AskServer, AUserWhoMayNotPingMayStillLock) {
   const Answering server("-NOPERM this user has no permissions to run the 'ping' command\r\n");
   const auto asked = ask_server("redis", server.url(), test::kPatience);

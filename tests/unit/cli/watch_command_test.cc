@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "cli/commands/commands.h"
 #include "cli/console/console.h"
@@ -9,6 +10,7 @@
 #include "cli/console/watch_view.h"
 #include "results/tables/formats.h"
 #include "results/tables/text.h"
+#include "tests/folders.h"
 #include "tests/unit/cli/fixtures.h"
 #include "watch/workload.h"
 
@@ -57,6 +59,26 @@ TEST(WatchOptions, EveryOptionReachesTheWatch) {
   EXPECT_THAT(options->ledger_options().never_released, ElementsAre("job:*"));
   EXPECT_TRUE(options->ledger_options().shows_owners);
   EXPECT_EQ(options->deployment, "shop");
+}
+
+TEST(WatchOptions, AreThoseOfTheShippedUnitAndItsFile) {
+  const std::string folder = LOCKBENCH_SOURCE_DIR "/exporter/";
+  const test::Scratch scratch;
+  const std::string file = scratch.write("watch.toml", test::read_file(folder + "watch.toml"));
+  std::istringstream unit(test::read_file(folder + "lockbench-watch.service"));
+  std::vector<std::string> args;
+  for (std::string line; std::getline(unit, line);) {
+    std::istringstream words(line.starts_with("ExecStart=") ? line : "");
+    for (std::string word; words >> word;) args.push_back(word == "%d/watch.toml" ? file : word);
+  }
+  ASSERT_GT(args.size(), 2U);
+  args.erase(args.begin(), args.begin() + 2);  // the program and "watch"
+  const auto options = parse_watch(args);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_TRUE(options->no_screen);
+  EXPECT_EQ(options->metrics.listen->port, 9466);
+  EXPECT_EQ(options->request.budget, 200);
+  EXPECT_EQ(options->grouping().family_of("lock:order:17"), "order");
 }
 
 TEST(WatchOptions, GroupByNameBeforeLocks) {

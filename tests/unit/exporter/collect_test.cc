@@ -343,5 +343,25 @@ TEST_F(CollectWatchTest, IsReadyWhileEverySourceSees) {
                                 "endpoint=\"redis://h:6379\"} 0\n"));
 }
 
+TEST_F(CollectWatchTest, SaysForHowLongItIsBlindNowAndWhyByThePresentReason) {
+  watch::Picture picture = sample_picture();
+  watch::SourcePicture& source = picture.sources[0];
+  metrics_.show(picture);
+  const std::string series =
+      "lockbench_watch_blind_for_seconds{store=\"redis\",endpoint=\"redis://h:6379\",reason=";
+  EXPECT_THAT(page(), Not(HasSubstr(series)));
+  source.sees = false;
+  source.blind_reason = "h:6379: the connection was closed";
+  source.blind_for = 2;
+  metrics_.show(picture);
+  EXPECT_THAT(page(), HasSubstr(series + "\"unreachable\"} 2\n"));
+  EXPECT_THAT(metrics_.failing(), ElementsAre("redis://h:6379: the connection was closed"))
+      << "the address once";
+  source.blind_reason = "h:6379: AUTH was refused: WRONGPASS";
+  source.blind_for = 30;
+  metrics_.show(picture);
+  EXPECT_THAT(page(), HasSubstr(series + "\"auth\"} 30\n"));
+}
+
 }  // namespace
 }  // namespace lockbench::exporter

@@ -102,6 +102,74 @@ TEST_F(RunMetricsTest, TheWarmUpAndTheRunOutDoNotCount) {
   metrics_.run_ends(run_.shared(), nullptr);
 }
 
+/// On a clock of its own, so that the process can stand still.
+class PausedProbeTest : public RunMetricsTest {
+ protected:
+  PausedProbeTest() { metrics_of_probe_.run_begins(run_.shared()); }
+  Totals totals() const { return metrics_of_probe_.read().front().totals; }
+  std::uint64_t granted() const { return totals().counts[loadgen::Count::sections]; }
+  void overlap() {
+    for (const int client : {0, 1}) {
+      run_.shared().audit.enter(0, client, Mode::exclusive, {}, {}, Carrier::current().now());
+    }
+  }
+
+  TimePoint now_ = kBegun;
+  RunMetrics metrics_of_probe_{{&first_}, 0, [this] { return now_; }};
+};
+
+TEST_F(PausedProbeTest, WhatHappenedAfterALateBeatIsNotShownBeforeItIsUnderstood) {
+  run_.grant(1ms);
+  EXPECT_EQ(granted(), 1U) << "no beat yet";
+  metrics_of_probe_.beat(first_);
+  run_.grant(1ms);
+  now_ += 1s;
+  EXPECT_EQ(granted(), 2U);
+  now_ += 10s;
+  overlap();
+  EXPECT_EQ(granted(), 1U);
+  EXPECT_EQ(totals().overlaps, 0U);
+  // It was only the runner that was late.
+  metrics_of_probe_.beat(first_);
+  EXPECT_EQ(granted(), 2U);
+  EXPECT_EQ(totals().overlaps, 1U);
+  metrics_of_probe_.run_ends(run_.shared(), nullptr);
+}
+
+TEST_F(PausedProbeTest, ARunThatStoodStillCountsUpToItsLatestBeat) {
+  run_.grant(1ms);
+  metrics_of_probe_.beat(first_);
+  now_ += 10s;
+  overlap();
+  metrics_of_probe_.stood_still(first_, 9s);
+  metrics_of_probe_.beat(first_);
+  EXPECT_EQ(totals().overlaps, 0U);
+  EXPECT_EQ(totals().paused_seconds, 9);
+  results::Run result;
+  result.audit.lost_updates = 7;
+  metrics_of_probe_.run_ends(run_.shared(), &result);
+  EXPECT_EQ(granted(), 1U);
+  EXPECT_EQ(totals().overlaps, 0U);
+  EXPECT_EQ(totals().lost_updates, 0U);
+  EXPECT_EQ(totals().paused_seconds, 9);
+  test::RunUnderTest next(first_);
+  metrics_of_probe_.run_begins(next.shared());
+  next.grant(1ms);
+  EXPECT_EQ(granted(), 2U) << "the next run counts again";
+  metrics_of_probe_.run_ends(next.shared(), nullptr);
+}
+
+TEST_F(RunMetricsTest, NewConnectionsThatFailAreShownBesideTheState) {
+  EXPECT_FALSE(of_strategy().present.connect_failing);
+  metrics_.set_connect_failing(first_, "h:1: ERR max number of clients reached");
+  EXPECT_TRUE(of_strategy().present.connect_failing);
+  EXPECT_EQ(
+      metrics_.failing(),
+      std::vector<std::string>{"first: new connections: h:1: ERR max number of clients reached"});
+  metrics_.set_connect_failing(first_, std::nullopt);
+  EXPECT_EQ(metrics_.failing(), std::vector<std::string>());
+}
+
 TEST_F(RunMetricsTest, TheAuditSpansTheWholeRun) {
   for (const loadgen::Phase phase : loadgen::kPhases)
     run_.add(loadgen::Count::stale_rejected, 1, phase);

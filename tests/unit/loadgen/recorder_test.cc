@@ -305,6 +305,14 @@ TEST(PerKey, ThreadsThatUseAKeyFirstShareItsState) {
   EXPECT_EQ(used, kUsed);
 }
 
+TEST(FailureReason, OfARefusalIsKeptButIsNoFailure) {
+  Recorder recorder(1, 0);
+  recorder.refusal("h:1: too few replicas acknowledged");
+  EXPECT_EQ(recorder.latest_failures()[FailureReason::refused],
+            "h:1: too few replicas acknowledged");
+  EXPECT_TRUE(recorder.failures().empty());
+}
+
 TEST(FailureReason, IsSaidByTheStoresInTheirOwnWords) {
   const auto expect = [](FailureReason reason, std::initializer_list<const char*> messages) {
     for (const char* message : messages) {
@@ -330,11 +338,15 @@ TEST(FailureReason, IsSaidByTheStoresInTheirOwnWords) {
                                "h:1: FATAL: the database system is starting up"});
   expect(FailureReason::timeout, {"h:1: no answer within 300ms", "h:1: no connection within 3s",
                                   "3 of 5 nodes failed: h:1: no answer within 50ms"});
-  expect(FailureReason::unreachable,
-         {"h:1: Connection refused", "h:1: the connection was closed",
-          "no sentinel knows the master; h:1: it does not watch m", "h:1: connection loss",
-          "h:1: the server does not speak TLS",
-          "h:1: its name cannot be looked up: Name or service not known"});
+  expect(FailureReason::refused,
+         {"h:1: a transaction pooler gives one connection's statements to different processes"});
+  expect(
+      FailureReason::unreachable,
+      {"h:1: Connection refused", "h:1: the connection was closed",
+       "no sentinel knows the master; h:1: it does not watch m", "h:1: connection loss",
+       "h:1: the server does not speak TLS",
+       "h:1: its name cannot be looked up: Name or service not known",
+       "h:1: ERR max number of clients reached", "h:1: FATAL:  sorry, too many clients already"});
   expect(FailureReason::other, {"h:1: ERR unknown command", ""});
 }
 

@@ -1,0 +1,128 @@
+#include "cli/commands/probe_health.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "cli/console/facts.h"
+
+namespace lockbench::cli {
+namespace {
+
+using loadgen::FailureReason;
+
+// A store that fails in changing ways must not fill the log.
+constexpr Duration kBetweenReasons = std::chrono::seconds(10);
+
+}  // namespace
+
+ProbeFindings& ProbeFindings::operator+=(const ProbeFindings& more) {
+  overlaps += more.overlaps;
+  lost_updates += more.lost_updates;
+  fence_resets += more.fence_resets;
+  leases_lost += more.leases_lost;
+  return *this;
+}
+
+ProbeFindings ProbeFindings::operator-(const ProbeFindings& less) const {
+  return {overlaps - less.overlaps, lost_updates - less.lost_updates,
+          fence_resets - less.fence_resets, leases_lost - less.leases_lost};
+}
+
+std::string ProbeFindings::to_string() const {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, std::uint64_t times) {
+    if (times > 0) parts.push_back(fmt::format("{}: {}", what, times));
+  };
+  add("two holders at once", overlaps);
+  add("lost updates", lost_updates);
+  add("fencing numbers that went back", fence_resets);
+  add("leases lost while held", leases_lost);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void ProbeHealth::on_progress(const loadgen::Progress& progress) {
+  if (progress.phase == loadgen::Progress::Phase::connecting) {
+    sections_ = 0;
+    failures_ = {};
+  }
+  const bool worked = progress.sections > std::exchange(sections_, progress.sections);
+  Failures lately = progress.failures;
+  for (std::size_t i = 0; i < lately.values.size(); ++i) lately.values[i] -= failures_.values[i];
+  failures_ = progress.failures;
+  if (const auto reason = main_reason(lately)) {
+    fails(*reason, progress.messages[*reason]);
+  } else if (progress.stuck > 0) {
+    fails(FailureReason::taken, {});
+  } else if (worked) {
+    works();
+  }
+}
+
+void ProbeHealth::on_warning(const std::string& line) { console_.warn("warning: " + line); }
+
+void ProbeHealth::on_unreachable(const std::string& why) { fails(loadgen::reason_of(why), why); }
+
+std::optional<FailureReason> ProbeHealth::main_reason(Failures failures) {
+  // An error explains the many abandoned sections, which count as slow.
+  Failures errors = failures;
+  errors[FailureReason::taken] = errors[FailureReason::slow] = 0;
+  if (std::ranges::max(errors.values) > 0) failures[FailureReason::slow] = 0;
+  const auto most = std::ranges::max_element(failures.values);
+  if (*most == 0) return std::nullopt;
+  return static_cast<FailureReason>(most - failures.values.begin());
+}
+
+void ProbeHealth::fails(FailureReason reason, const std::string& message) {
+  const TimePoint now = now_();
+  report_(reason);
+  calm_since_.reset();
+  const bool begins = !said_;
+  if (begins) failing_since_ = now;
+  const bool too_soon = now - said_at_ < kBetweenReasons && said_ != FailureReason::slow;
+  if (!begins && (said_ == reason || too_soon)) return;
+  said_ = reason;
+  said_at_ = now;
+  const loadgen::FailureReasonInfo& info = loadgen::info_of(reason);
+  say(fmt::format("{}failing: {}: {}", begins ? "" : "still ", info.name,
+                  message.empty() ? info.meaning : message));
+}
+
+void ProbeHealth::works() {
+  if (!std::exchange(proven_, true) && !said_) report_(std::nullopt);
+  if (!said_) return;
+  const TimePoint now = now_();
+  if (!calm_since_) calm_since_ = now;
+  if (now - *calm_since_ < calm_) return;
+  said_.reset();
+  report_(std::nullopt);
+  say(fmt::format("working again after {:.0f} s", seconds(*calm_since_ - failing_since_)));
+}
+
+void ProbeHealth::on_findings(const ProbeFindings& found, const std::string& cause, bool at_once) {
+  if (found.any()) cause_ = cause;
+  unsaid_ += found;
+  const TimePoint now = now_();
+  const bool too_soon = found_said_at_ && now - *found_said_at_ < kBetweenReasons && !at_once;
+  if (!unsaid_.any() || too_soon) return;
+  say(fmt::format("{}: {}", std::exchange(unsaid_, {}).to_string(), cause_));
+  found_said_at_ = now;
+}
+
+void ProbeHealth::on_connect(const std::optional<std::string>& failure) {
+  if (connects_ == !failure) return;
+  connects_ = !failure;
+  say(failure ? "a new connection failed, while open ones still work: " + *failure
+              : "new connections work again");
+}
+
+void ProbeHealth::say(const std::string& what) {
+  console_.warn(
+      fmt::format("{} {}: {}", rfc3339(std::chrono::system_clock::now()), strategy_, what));
+}
+
+}  // namespace lockbench::cli
