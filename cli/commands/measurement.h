@@ -85,6 +85,7 @@ class Measurement {
   std::optional<deployment::Deployment> servers_;
   std::optional<FaultServers> faults_;
   loadgen::RunMaker maker_;  ///< empty: this process has all clients
+  std::stop_token stop_;
   bool errors_ = false;
 };
 

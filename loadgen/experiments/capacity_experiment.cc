@@ -29,6 +29,8 @@ constexpr Duration kShortestSearch = std::chrono::minutes(5);
 constexpr Duration kLongestSearch = std::chrono::minutes(30);
 /// Rates near the capacity that a search measures.
 constexpr double kRates = 8;
+/// So long, in seconds, a search looks roughly where the answer lies, and says so.
+constexpr double kBracket = 25;
 
 Duration of_seconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
@@ -50,14 +52,16 @@ double least_time(const Workload& workload, std::span<const results::Threshold> 
   return std::max(steps, samples_needed(objective) / ceiling_of(workload));
 }
 
+using Length = CapacitySearch::Length;
+
 /// A step ends when all of its sections are served, unless the load is too high for that.
-Workload step_of(const CapacityPlan& plan, double rate) {
+Workload step_of(const CapacityPlan& plan, double rate, Length length) {
   Workload step = plan.run.workload;
   step.rate = rate;
-  const double length = seconds(std::max(step.duration, fewest_holds(step)));
-  // Enough sections for a tenth of the samples that the objective needs.
-  step.iterations = static_cast<std::uint64_t>(
-      std::ceil(std::max(rate * length, samples_needed(plan.objective) / 10)));
+  double sections = rate * seconds(std::max(step.duration, fewest_holds(step)));
+  // Enough for a tenth of the samples that the objective needs.
+  if (length == Length::full) sections = std::max(sections, samples_needed(plan.objective) / 10);
+  step.iterations = static_cast<std::uint64_t>(std::ceil(sections));
   // Warms up, as the first sections meet no queue.
   step.warmup = std::max(step.warmup, fewest_holds(step));
   double longest_wait = 0;
@@ -70,11 +74,22 @@ Workload step_of(const CapacityPlan& plan, double rate) {
   return step;
 }
 
+double step_seconds(const CapacityPlan& plan, double rate, Length length) {
+  const Workload step = step_of(plan, rate, length);
+  return static_cast<double>(*step.iterations) / rate + seconds(step.warmup);
+}
+
 constexpr double kHighestRate = 1e7;
 constexpr double kWorthwhile = 1000;
 /// Shares of the time: how long one rate may stay open, how long a kept one is measured before a
 /// higher one is tried, and the rest for measuring both ends again.
 constexpr double kPatience = 1.0 / 8, kTrust = 1.0 / 6, kLastPart = 1.0 / 5;
+/// A bracket this narrow leaves the rest to decisions.
+constexpr double kNarrowBracket = 1.5;
+/// A planned rate that would take a larger share of the time is left until others are decided.
+constexpr double kPlannedPart = 1.0 / 2;
+/// Steps that decide a rate, at most: each has a tenth of the samples.
+constexpr double kStepsOfARate = 10;
 
 /// To three digits, as people write rates.
 double rounded(double rate) {
@@ -90,21 +105,78 @@ CapacitySearch::CapacitySearch(CapacitySearchPlan plan, Measure measure, Estimat
 }
 
 CapacityInterval CapacitySearch::run() {
+  bracket();
   // Ends, as each step takes time.
   while (const auto chosen = next()) {
-    if (elapsed_ + estimate_(chosen->rate) > plan_.seconds) break;
-    auto step = measure_(chosen->rate);
-    if (!step) break;
-    elapsed_ += step->seconds;
-    Tally& tally = tallies_[chosen->rate];
-    step->seconds += tally.seconds;
-    static_cast<Step&>(tally) = *step;
-    ++tally.steps;
-    tally.confirming += chosen->confirms ? 1 : 0;
+    if (fits(chosen->rate, Length::full)) {
+      if (!make_step(*chosen, Length::full)) break;
+      continue;
+    }
+    const Next last = next_of_bracket().value_or(*chosen);
+    if (!fits(last.rate, Length::brief) || !make_step(last, Length::brief)) break;
   }
   CapacityInterval found = interval();
   found.confirmed = is_narrow(found) && !confirmation(found, false);
   return found;
+}
+
+bool CapacitySearch::make_step(const Next& chosen, Length length) {
+  auto step = measure_(chosen.rate, length);
+  if (!step) return false;
+  elapsed_ += step->seconds;
+  Tally& tally = tallies_[chosen.rate];
+  step->seconds += tally.seconds;
+  static_cast<Step&>(tally) = *step;
+  ++tally.steps;
+  tally.confirming += chosen.confirms ? 1 : 0;
+  return true;
+}
+
+void CapacitySearch::bracket() {
+  if (!(plan_.bracket_seconds > 0)) return;
+  while (const auto chosen = next_of_bracket()) {
+    const bool in_time = elapsed_ < plan_.bracket_seconds && fits(chosen->rate, Length::brief);
+    if (!in_time || !make_step(*chosen, Length::brief)) break;
+  }
+  if (plan_.bracketed) plan_.bracketed(met(), not_met());
+}
+
+double CapacitySearch::met() const {
+  const double limit = not_met();
+  double highest = 0;
+  for (const auto& [rate, tally] : tallies_) {
+    if (rate < limit) highest = rate;
+  }
+  return highest;
+}
+
+double CapacitySearch::not_met() const {
+  for (const auto& [rate, tally] : tallies_) {
+    const bool holds =
+        tally.decision == Decision::kept || (tally.decision == Decision::open && tally.met);
+    if (!holds) return rate;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+std::optional<CapacitySearch::Next> CapacitySearch::next_of_bracket() const {
+  if (tallies_.empty()) {
+    const double planned = plan_.planned.value_or(0);
+    const bool brief = planned > 0 && planned < plan_.ceiling &&
+                       estimate_(planned, Length::brief) <= plan_.bracket_seconds / 2;
+    return Next{brief ? planned : first()};
+  }
+  const double below = met(), above = std::min(not_met(), plan_.ceiling);
+  if (above <= kNarrowBracket * below) return std::nullopt;
+  const double rate = between(below, above);
+  // Nothing was met, and a lower rate would take too long to decide.
+  const double longest = std::max(kPlannedPart * plan_.seconds, 4 * cost(plan_.first_rate));
+  if (!(below > 0) && cost(rate) > longest) return std::nullopt;
+  return Next{rate};
+}
+
+double CapacitySearch::cost(double rate) const {
+  return kStepsOfARate * estimate_(rate, Length::full);
 }
 
 CapacityInterval CapacitySearch::interval() const {
@@ -127,8 +199,18 @@ bool CapacitySearch::is_narrow(const CapacityInterval& found) const {
   return found.kept > 0 && upper_end(found) <= found.kept * (1 + plan_.precision);
 }
 
+std::optional<double> CapacitySearch::planned_first() const {
+  const double planned = plan_.planned.value_or(0);
+  const bool in_time = planned > 0 && cost(planned) <= kPlannedPart * plan_.seconds;
+  return in_time && planned < plan_.ceiling ? plan_.planned : std::nullopt;
+}
+
+double CapacitySearch::first() const {
+  return planned_first().value_or(rounded(std::min(plan_.first_rate, plan_.ceiling / 2)));
+}
+
 std::optional<CapacitySearch::Next> CapacitySearch::next() const {
-  if (tallies_.empty()) return Next{rounded(std::min(plan_.first_rate, plan_.ceiling / 2))};
+  if (tallies_.empty()) return Next{first()};
   const CapacityInterval found = interval();
   if (is_narrow(found)) return confirmation(found, false);
   const bool both = found.kept > 0 && std::isfinite(found.missed);
@@ -160,16 +242,27 @@ std::optional<CapacitySearch::Next> CapacitySearch::confirmation(const CapacityI
 
 double CapacitySearch::undecided(const CapacityInterval& found) const {
   const double upper = upper_end(found);
-  std::vector<std::pair<double, double>> open;  // rates, and their times
+  std::vector<std::pair<double, double>> left;  // rates that stay open, and their times
+  std::vector<double> open;
   for (const auto& [rate, tally] : tallies_) {
     if (tally.decision != Decision::open || rate < found.kept || rate > upper) continue;
     const bool patient = tally.seconds < kPatience * plan_.seconds && !tally.hindered;
-    if (!tally.enough || patient) return rate;
-    open.emplace_back(rate, tally.seconds);
+    if (!tally.enough || patient) {
+      open.push_back(rate);
+    } else {
+      left.emplace_back(rate, tally.seconds);
+    }
   }
-  if (open.empty()) return between(found.kept, upper);
-  const auto& [lowest, time_below] = open.front();
-  const auto& [highest, time_above] = open.back();
+  if (!open.empty()) {
+    // Then upwards from a rate that is probably kept; a low one would take long.
+    for (const double rate : {planned_first().value_or(0), met()}) {
+      if (std::ranges::count(open, rate) > 0) return rate;
+    }
+    return open.front();
+  }
+  if (left.empty()) return between(found.kept, upper);
+  const auto& [lowest, time_below] = left.front();
+  const auto& [highest, time_above] = left.back();
   if (!(found.kept > 0)) return rounded(lowest / 2);
   const double gap_below = lowest / found.kept, gap_above = upper / highest;
   if (std::max(gap_below, gap_above) > 1 + plan_.precision) {
@@ -221,6 +314,7 @@ class Experiment {
       capacity.utilisation = *plan_.planned_rate / capacity.lowest;
       capacity.headroom = capacity.lowest / *plan_.planned_rate - 1;
     }
+    capacity.keys_needed = keys_needed(capacity, plan_.run.workload);
     return std::move(measured_);
   }
 
@@ -288,27 +382,51 @@ class Experiment {
       plan.ceiling = ceiling_of(plan_.run.workload);
       if (std::isfinite(plan.ceiling)) measured_.capacity.ceiling = plan.ceiling;
     }
+    plan.bracket_seconds = std::min(kBracket, plan.seconds / 2);
+    plan.bracketed = [this](double met, double not_met) { say_bracket(met, not_met); };
     search_began_ = Clock::now();
     CapacitySearch search(
-        plan, [this](double rate) { return try_rate(rate); },
-        [this](double rate) {
-          const Workload step = step_of(plan_, rate);
-          return static_cast<double>(*step.iterations) / rate + seconds(step.warmup);
-        });
+        plan, [this](double rate, Length length) { return try_rate(rate, length); },
+        [this](double rate, Length length) { return step_seconds(plan_, rate, length); });
     const CapacityInterval found = search.run();
     measured_.capacity.lowest = found.kept;
     measured_.capacity.highest = found.missed;
     measured_.capacity.confirmed = found.confirmed;
   }
 
-  std::optional<CapacitySearch::Step> try_rate(double rate) {
+  /// What single steps show, and how long the decisions take.
+  void say_bracket(double met, double not_met) {
+    const auto waits = [this](double rate) {
+      const results::CapacityRate* at = measured_.capacity.at(rate);
+      if (at == nullptr) return std::string();
+      return fmt::format(" (p99 {} of {} samples)", human_seconds(at->acquire.p99),
+                         at->acquire.count + at->acquire.censored.count);
+    };
+    const double passed = seconds(Clock::now() - search_began_), whole = seconds(plan_.time);
+    const double rate = met > 0 ? met : not_met;
+    std::string text = fmt::format(
+        "after {}: the objective was met {}", human_seconds(passed),
+        met > 0 ? fmt::format("at {}/s{}", human_number(met), waits(met)) : "at no rate so far");
+    if (std::isfinite(not_met)) {
+      text += fmt::format(", and not at {}/s{}", human_number(not_met), waits(not_met));
+    }
+    if (std::isfinite(rate) && rate > 0) {
+      text += fmt::format(", by single steps; to decide a rate takes about {}",
+                          human_seconds(std::max(samples_needed(plan_.objective) / rate,
+                                                 static_cast<double>(results::kFewestBatches) *
+                                                     step_seconds(plan_, rate, Length::full))));
+    }
+    say(fmt::format("{}; the search goes on for up to {}", text,
+                    human_seconds(std::max(0.0, whole - passed))));
+  }
+
+  std::optional<CapacitySearch::Step> try_rate(double rate, Length length) {
     const auto began = Clock::now();
-    auto result = run(step_of(plan_, rate));
+    auto result = run(step_of(plan_, rate, length));
     if (!result) return std::nullopt;
     results::Capacity& capacity = measured_.capacity;
-    if (StepRuling step = judge_step(*result, plan_.objective); !step.valid) {
-      latest_disturbance_ = std::move(step.reason);
-    }
+    StepRuling step = judge_step(*result, plan_.objective);
+    if (!step.valid) latest_disturbance_ = std::move(step.reason);
     auto& runs = rates_[rate];
     runs.push_back(std::move(*result));
     const RateRuling ruling = judge_rate(rate, runs, plan_.objective, lock_);
@@ -331,7 +449,7 @@ class Experiment {
                     human_count(static_cast<double>(ruling.rate.samples)), ruling.rate.missed_steps,
                     ruling.rate.steps, disturbed));
     return CapacitySearch::Step{ruling.decision, seconds(now - began), ruling.enough,
-                                ruling.hindered};
+                                ruling.hindered, step.met};
   }
 
   /// With the interval that the rates show already.
@@ -418,10 +536,20 @@ std::string search_too_short(const CapacityPlan& plan) {
   const double each = least_time(plan.run.workload, plan.objective);
   if (each <= seconds(plan.time)) return "";
   return fmt::format(
-      "no rate can be kept in {}: {} sections at a rate, in {} steps of {} holds or more, take {}; "
-      "use a longer --time",
+      "{} cannot show that a rate is kept: {} sections at a rate, in {} steps of {} holds or more, "
+      "take {}; the answer is then what single steps show; use a longer --time",
       human_seconds(seconds(plan.time)), human_count(needed), results::kFewestBatches,
       2 * kFewestHolds, human_seconds(each));
+}
+
+std::optional<std::uint64_t> keys_needed(const results::Capacity& capacity, const Workload& load) {
+  const bool uniform = load.key_skew == 0 && !load.key_per_client;
+  const bool too_high = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
+  if (!too_high || !uniform || !(capacity.lowest > 0) || capacity.limit != "lock") {
+    return std::nullopt;
+  }
+  const double each = capacity.lowest / static_cast<double>(capacity.keys);
+  return static_cast<std::uint64_t>(std::ceil(*capacity.planned_rate / each));
 }
 
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,

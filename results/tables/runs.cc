@@ -172,6 +172,7 @@ const std::vector<Field<Group>> run_fields{
     seconds("worst_client_p99_seconds", "worst", "client p99", 2,
             largest_of("fairness.by_client.worst_p99")),
     {{"sections_per_second", "sections", "/s", Unit::number, 3}, throughput},
+    {{"lock_taken", "lock", "taken", Unit::share, 8, Show::if_any}, median_of("lock_taken")},
     seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
     seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
     only_if_asked("acquire_max_seconds", Unit::seconds, largest_of("acquire.max")),
@@ -280,8 +281,9 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
       continue;
     }
     const auto flaw = flaws.find(run.strategy);
-    groups.push_back(
-        {{&run}, flaw == flaws.end() ? "" : flaw->second.hazard, several ? label(run.load) : ""});
+    groups.push_back({{&run},
+                      flaw == flaws.end() ? "" : flaw->second.hazard,
+                      several ? label(run.load, result) : ""});
   }
   return groups;
 }

@@ -284,7 +284,12 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
   // A matrix has no columns to choose from, but the list of its cells has.
   const bool list = kind_of(result) == Kind::hazards && !look.columns.empty();
   if (look.format == Format::csv || list) {
-    return render({.table = complete_table(result, flaws)}, look);
+    auto rows = render({.table = complete_table(result, flaws)}, look);
+    if (rows || kind_of(result) != Kind::capacity) return rows;
+    // The answer of capacity has other columns than the rates that it tried.
+    auto answer = render({.table = capacity_table(*result.capacity)}, look);
+    return answer ? answer
+                  : tl::unexpected(rows.error() + "; and for the answer: " + answer.error());
   }
   if (!look.columns.empty()) {
     return render({.table = main_table(result, flaws), .lines = sentences_of(result, flaws)}, look);
