@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -428,6 +429,9 @@ class Experiment {
     StepRuling step = judge_step(*result, plan_.objective);
     if (!step.valid) latest_disturbance_ = std::move(step.reason);
     auto& runs = rates_[rate];
+    // The search goes on where the bracket was met, so those steps would flatter a decision.
+    if (length == Length::full && only_brief_.erase(rate) > 0) runs.clear();
+    if (length == Length::brief && runs.empty()) only_brief_.insert(rate);
     runs.push_back(std::move(*result));
     const RateRuling ruling = judge_rate(rate, runs, plan_.objective, lock_);
     const auto place =
@@ -515,6 +519,7 @@ class Experiment {
   const std::stop_token stop_;
   CapacityMeasured measured_;
   std::map<double, std::vector<results::Run>> rates_;
+  std::set<double> only_brief_;  ///< rates with short steps alone
   LockShare lock_;
   std::string latest_disturbance_;  ///< of a step that was not valid
   Clock::time_point search_began_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 #include "loadgen/experiments/capacity_experiment.h"
 #include "loadgen/record/histogram.h"
@@ -82,6 +83,7 @@ CapacityInterval search(SimulatedLock lock, const Objective& objective, double s
     return std::max(rate * step, full ? 1 / (1 - objective.share) : 1);
   };
   std::map<double, std::vector<results::Run>> rates;
+  std::set<double> only_brief;
   CapacitySearch search(
       {.first_rate = 0.5 / lock.service,
        .ceiling = 1.5 / lock.service,
@@ -90,6 +92,9 @@ CapacityInterval search(SimulatedLock lock, const Objective& objective, double s
       [&](double rate, CapacitySearch::Length length) {
         const double began = lock.clock;
         auto& runs = rates[rate];
+        const bool brief = length == CapacitySearch::Length::brief;
+        if (!brief && only_brief.erase(rate) > 0) runs.clear();
+        if (brief && runs.empty()) only_brief.insert(rate);
         runs.push_back(run_of(
             lock.waits(rate, static_cast<std::size_t>(std::ceil(sections(rate, length))), random)));
         const RateRuling ruling = judge_rate(rate, runs, objectives, {});

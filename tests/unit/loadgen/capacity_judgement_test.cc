@@ -93,8 +93,10 @@ TEST(CapacityRate, IsDecidedByAllStepsTogether) {
 TEST(CapacityRate, SaysWhatItLacks) {
   EXPECT_THAT(ruling(std::vector(2, run_with(0))).rate.reason,
               HasSubstr("2000 samples in 2 steps decide nothing yet"));
+  HistogramSnapshot waits;
+  for (int i = 0; i < 100; ++i) waits.record(1ms);
   results::Run small = run_with(0);
-  small.acquire.count = 100;
+  small.acquire = to_distribution(waits);
   EXPECT_THAT(ruling({small}).rate.reason,
               HasSubstr("100 samples in 1 step decide nothing yet: another 900 take 9 s"));
 }

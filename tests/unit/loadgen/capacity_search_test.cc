@@ -155,15 +155,15 @@ TEST(CapacitySearch, DecidesAPlannedRateFirstUnlessThatTakesTooLong) {
     EXPECT_EQ(search.made().front().first, planned);
     EXPECT_GE(search.steps().at(planned), 5);
   }
-  // Its steps take 15 s each.
+  // Its steps take 30 s each.
   Search slow(keeps_up_to(437), [](double rate, Length) { return 300 / rate; });
-  slow.run({.first_rate = 250, .planned = 20});
-  EXPECT_FALSE(slow.steps().contains(20)) << "lower than one that is kept";
+  slow.run({.first_rate = 250, .planned = 10});
+  EXPECT_FALSE(slow.steps().contains(10)) << "lower than one that is kept";
   Search brief(keeps_up_to(437), [](double rate, Length length) {
     return length == Length::full ? 300 / rate : kStep;
   });
-  brief.run({.first_rate = 250, .planned = 20, .bracket_seconds = 25});
-  EXPECT_EQ(brief.made().front(), std::pair(20.0, Length::brief)) << "a single step is cheap";
+  brief.run({.first_rate = 250, .planned = 10, .bracket_seconds = 25});
+  EXPECT_EQ(brief.made().front(), std::pair(10.0, Length::brief)) << "a single step is cheap";
 }
 
 /// Each step meets the objective up to the capacity, and none decides anything.

@@ -181,7 +181,7 @@ TEST(Page, OfASweepHasOneTableAndTheCurveOfItsP99) {
   const std::string page = page_of(swept_result());
   EXPECT_EQ(times(page, "<canvas"), 2U);
   EXPECT_THAT(page, HasSubstr("demand: Time to acquire by rate"));
-  EXPECT_THAT(page, HasSubstr("lock<br>taken"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"col\">lock taken</th>"));
   const auto charts = sweep_charts(swept_result());
   ASSERT_EQ(charts.size(), 2U);
   ASSERT_EQ(charts[0].lines.size(), 1U);
