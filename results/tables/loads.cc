@@ -176,12 +176,6 @@ struct SweepRow {
   std::optional<LoadFigure> figure(const std::string& path) const {
     return median_figure(runs, path);
   }
-  /// Whether the lock has no time left, so that more load only waits longer.
-  bool is_full() const {
-    constexpr double kFull = 0.95;
-    const auto taken = figure("lock_taken");
-    return (taken && taken->value >= kFull) || served_share(runs).value_or(1) < kServed;
-  }
 };
 
 /// By strategy, then by clients and rate.
@@ -217,7 +211,7 @@ Table sweep_table(const std::vector<SweepRow>& rows) {
       {{"lock_taken", "lock", "taken", Unit::share, 1},
        [](const SweepRow& row) {
          Cell cell = cell_of(row.figure("lock_taken"));
-         if (row.is_full()) cell.tone = Tone::bad;
+         if (is_full(row.runs)) cell.tone = Tone::bad;
          return cell;
        }},
       swept({"sections_per_second", "served", "/s", Unit::number, 3}, "sections_per_second"),
@@ -236,7 +230,8 @@ std::vector<std::string> full_locks(const std::vector<SweepRow>& rows, const Res
   std::vector<std::string> said;
   for (const auto& [strategy, its] :
        grouped(rows, [](const SweepRow& row) { return row.strategy->strategy; })) {
-    const auto full = std::ranges::find_if(its, &SweepRow::is_full);
+    const auto full =
+        std::ranges::find_if(its, [](const SweepRow* row) { return is_full(row->runs); });
     if (full == its.end()) continue;
     const SweepRow& at = **full;
     const auto taken = at.figure("lock_taken"), served = at.figure("sections_per_second");
@@ -404,6 +399,12 @@ Cell cell_of(const std::optional<LoadFigure>& figure) {
   Cell cell = figure->value;
   cell.at_least = figure->at_least;
   return cell;
+}
+
+bool is_full(const std::vector<const Run*>& runs) {
+  constexpr double kFull = 0.95;
+  const auto taken = median_figure(runs, "lock_taken");
+  return (taken && taken->value >= kFull) || served_share(runs).value_or(1) < kServed;
 }
 
 Cell verdict_cell(const std::vector<const Run*>& runs) {

@@ -29,6 +29,10 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws);
 /// "≥ 1.4 s" for a lower bound.
 Cell cell_of(const std::optional<LoadFigure>& figure);
 
+/// Whether their lock has no time left: it is taken nearly all the time, or serves less than asked
+/// for. More load, or a longer run, only waits longer.
+bool is_full(const std::vector<const Run*>& runs);
+
 /// The worst verdict of these runs.
 Cell verdict_cell(const std::vector<const Run*>& runs);
 

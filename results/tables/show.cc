@@ -157,6 +157,18 @@ void add_violations(const Result& result, Sentences& lines) {
   }
 }
 
+/// Locks that cannot carry the rate that was asked for.
+void add_full(const Result& result, Sentences& lines) {
+  Texts names;
+  for (const auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
+    if (runs.front()->load.rate && is_full(runs)) names.push_back(strategy);
+  }
+  if (names.empty()) return;
+  lines.push_back({Tone::bad, fmt::format("full: {}: no time of the lock is left at this rate, so "
+                                          "waits only grow with the length of the run",
+                                          listed(names))});
+}
+
 /// A line for each finding of a watch, and for everything that cannot be seen of a server.
 void add_observed(const Result& result, Sentences& lines) {
   for (const ObservedFinding& finding : result.findings) {
@@ -307,6 +319,7 @@ std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
   if (has_several_loads(result)) {
     for (const std::string& one : conclusions(result, flaws)) lines.emplace_back(one);
   } else {
+    add_full(result, lines);
     add_violations(result, lines);
   }
   for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);

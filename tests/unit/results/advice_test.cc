@@ -35,6 +35,19 @@ TEST(Advice, SaysFirstWhatBrokeInAnyRepetition) {
   EXPECT_THAT(advice(result, {}), IsEmpty());
 }
 
+TEST(Advice, SaysFirstThatALockIsFullAtTheRateAskedFor) {
+  Result result = minimal_result();
+  result.runs = {simple_run("busy"), simple_run("free"), simple_run("slow")};
+  for (auto& run : result.runs) run.load.rate = 100;
+  result.runs[0].lock_taken = 0.99;
+  result.runs[1].lock_taken = 0.7;
+  result.runs[2].outcomes = {.acquired = 90, .timed_out = 10};
+  result.runs[2].audit.verdict = Verdict::violated;
+  EXPECT_THAT(advice(result, {}).at(0), says(Tone::bad, "full: busy and slow: no time"));
+  for (auto& run : result.runs) run.load.rate.reset();
+  EXPECT_THAT(advice(result, {}).at(0), says(Tone::bad, "violated")) << "closed loops fill it";
+}
+
 TEST(Advice, TellsWhatAWatchFoundAndWhatToDo) {
   Result result = minimal_result();
   result.observed.emplace();
