@@ -21,9 +21,6 @@ TELLING = {"reason", "recovery_seconds", "unstable"}
 RANKING = {"strategy", "backend", "repetition", "load", "duration_seconds", "sections", "sections_per_second",
            "outcomes", "leases_lost", "acquire", "release", "awaited_releases", "direct_handoffs", "overtakings",
            "wait", "attempts_per_grant", "commands_per_section", "fairness", "audit", "generator"}
-# Options about output, which readers of a reference do not need.
-OF_OUTPUT = {"out", "format", "columns", "quiet", "config", "hdr", "report", "push", "metrics_listen", "linger",
-             "resume", "record", "workload", "events"}
 
 
 def empty_run(lockbench):
@@ -74,8 +71,7 @@ def condensed_run(run, empty):
 def condensed(document, empty):
     for play in document.get("hazards", []):
         play["evidence"] = {name: one for name, one in play["evidence"].items() if name in TELLING}
-    workload = {name: one for name, one in document["workload"].items() if name not in OF_OUTPUT}
-    document = dict(thinned(document), workload=workload)
+    document = thinned(document)
     document["runs"] = [condensed_run(run, empty) for run in document["runs"]]
     return dict(document, compact=True)
 

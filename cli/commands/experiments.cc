@@ -44,7 +44,8 @@ struct Experiment {
     result.interrupted = true;  // until it is over
     return true;
   }
-  void keep(const std::vector<results::Run>& runs) {
+  void keep_step(const std::vector<results::Run>& runs) {
+    if (!file.has_time()) return;
     result.runs = runs;
     file.keep(result);
   }
@@ -75,10 +76,9 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
   Session& session = experiment.session;
   Console& console = experiment.console;
   auto& capacities = *result.capacity;
-  const auto keep = [&] { experiment.file.keep(result); };
   plan.so_far = [&](const results::Capacity& capacity) {
     capacities.push_back(capacity);
-    keep();
+    experiment.file.keep_step(result);
     capacities.pop_back();
   };
   if (const std::string why = loadgen::search_too_short(plan); !why.empty()) console.warn(why);
@@ -104,10 +104,10 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
     ending.threshold_missed |= not_shown || capacity.lowest <= 0;
     ending.planned_too_high |= capacity.planned_too_high();
     capacities.push_back(std::move(measured.capacity));
-    keep();
+    experiment.file.keep(result);
   }
   result.interrupted = ending.interrupted = session.stopped();
-  keep();
+  experiment.file.keep(result);
 }
 
 int capacity(const CapacityOptions& given) {
@@ -178,11 +178,11 @@ int renewal(const RenewalOptions& given) {
   if (!experiment.deploy(with_holders, selected, workload_record(options))) {
     return session.interrupted_early();
   }
-  const auto keep = [&](const std::vector<results::Run>& runs) { experiment.keep(runs); };
-  loadgen::RenewalPlan plan{.foreground = plan_on(*servers, result.id),
-                            .held = options.held,
-                            .pairs = options.pairs,
-                            .so_far = keep};
+  loadgen::RenewalPlan plan{
+      .foreground = plan_on(*servers, result.id),
+      .held = options.held,
+      .pairs = options.pairs,
+      .so_far = [&](const std::vector<results::Run>& runs) { experiment.keep_step(runs); }};
   plan.foreground.maker = maker_of(out, result);
   // Ranks know their own cores.
   if (Ranks::joined() == nullptr) {
@@ -191,7 +191,7 @@ int renewal(const RenewalOptions& given) {
   plan.foreground.workload = load;
   const auto measured = loadgen::measure_renewal(plan, experiment.on_step(), session.stop());
   result.interrupted = session.stopped();
-  keep(measured.runs);
+  result.runs = measured.runs;
   if (!measured.error.empty()) console.warn(measured.error);
   Ending ending{.errors = !measured.error.empty()};
   for (const results::Run& run : result.runs) {
@@ -313,12 +313,12 @@ int quorum(const QuorumOptions& given) {
   load.rtt = {};  // the proxies add it
   // Ranks know their own cores.
   if (ranks == nullptr) load.threads = loadgen::generator_threads(load, true);
-  plan.so_far = [&](const std::vector<results::Run>& runs) { experiment.keep(runs); };
+  plan.so_far = [&](const std::vector<results::Run>& runs) { experiment.keep_step(runs); };
   plan.run.maker = maker_of(out, result);
   plan.run.counter_url = nodes.counter_url();
   const auto measured = loadgen::measure_quorum(plan, nodes, experiment.on_step(), session.stop());
   result.interrupted = session.stopped();
-  experiment.keep(measured.runs);
+  result.runs = measured.runs;
   for (const std::string& line : measured.errors) console.warn("failure: " + line);
   for (const std::string& point : measured.violated) console.warn("exclusion was broken: " + point);
   return finish(

@@ -220,6 +220,7 @@ int play_hazards(const HazardOptions& given) {
     const auto on_done = [&](const Cell& cell) {
       progress.on_done(cell);
       over.at(static_cast<std::size_t>(&cell - plays.data())) = cell;
+      // Gathers only if it is saved.
       if (file.has_time()) file.keep(with_plays(result, hazards::gather(over, cells.size())));
     };
     play_all(*servers, plays, options.at_once, on_done, session.stop());

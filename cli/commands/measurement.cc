@@ -86,7 +86,7 @@ struct OverviewOptions : RunOptions {
     options.at("strategies").default_text = "a typical one of each family";
     options.without({"strict"}, [&] { output.declare(options); });
     options.heading("Load");
-    options.add_flag("all", all, "every strategy, the flawed ones last");
+    options.add_flag("all", all, "every strategy, the flawed ones last").effect = Effect::command;
   }
 
   void complete(const OptionList& options) {
@@ -203,11 +203,7 @@ void Measurement::resume() {
   if (!std::filesystem::exists(out_)) return;
   resumed_ = must(results::load(out_), "--resume");
   result_.runs.swap(resumed_->runs);
-  // The run that a stop cut short.
-  if (resumed_->interrupted && !result_.runs.empty() &&
-      result_.runs.back().duration_seconds < seconds(options_.workload.duration)) {
-    result_.runs.pop_back();
-  }
+  std::erase_if(result_.runs, [](const results::Run& run) { return run.interrupted.has_value(); });
   check_resumed();
 }
 
@@ -229,6 +225,7 @@ bool Measurement::deploy(Session& session) {
   metrics_ = Metrics::start(options_, selected_, result_.id, session.console());
   servers_ = session.deploy(options_, selected_, result_.skipped);
   if (!servers_) return false;
+  stop_ = session.stop();
   faults_.emplace(*servers_, options_.workload.rtt);
   result_.environment.servers = servers_->facts;
   // Their versions are known only now.
@@ -277,7 +274,8 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
     result_.runs.push_back(run);
     const std::string busy = results::disturbed_from_the_start(result_.runs);
     if (!busy.empty()) file_->console().warn(busy);
-    file_->keep(result_);
+    if (stop_.stop_requested()) result_.runs.back().interrupted = true;
+    file_->keep_step(result_);
   };
   return plan;
 }
@@ -391,9 +389,7 @@ std::string progress_text(const loadgen::Progress& progress) {
 void ProgressView::on_progress(const loadgen::Progress& progress) {
   std::string line;
   if (console_.terminal()) {
-    // Some terminals wrap the line when the last column is written.
-    const int columns = std::max(console_.width() - 1, 0);
-    console_.status(progress_text(progress).substr(0, static_cast<std::size_t>(columns)));
+    console_.status(progress_text(progress));
   } else if (const TimePoint now = now_(); now >= next_line_) {
     next_line_ = now + kBetweenLines;
     line = progress_text(progress);

@@ -87,6 +87,7 @@ class Measurement {
   std::optional<FaultServers> faults_;
   std::unique_ptr<history::Log> history_;  ///< of --history
   loadgen::RunMaker maker_;  ///< empty: this process has all clients
+  std::stop_token stop_;
   bool errors_ = false;
 };
 

@@ -70,12 +70,11 @@ class Display {
   bool show(const watch::Picture& picture) {
     if (draws_) {
       const ScreenSize size = screen_size(STDERR_FILENO);
+      const results::TextStyle style{
+          .color = may_color(stderr), .ascii = !is_utf8_locale(), .width = size.columns};
       drawn_ = true;
-      return write_to(
-          STDERR_FILENO,
-          frame(watch_view(
-              picture, size.lines,
-              {.color = may_color(stderr), .ascii = !is_utf8_locale(), .width = size.columns})));
+      return write_to(STDERR_FILENO,
+                      frame(watch_view(picture, size.lines, style, console_.latest())));
     }
     for (const std::string& line : lines_.lines(picture)) {
       console_.note(rfc3339(std::chrono::system_clock::now()) + " " + line);
@@ -345,11 +344,14 @@ void WatchOptions::declare(OptionList& options) {
   options.only({"metrics-listen"}, [&] { metrics.declare(options); });
   options.only({"report", "format", "columns", "quiet", "events", "config"},
                [&] { output.declare(options); });
-  options.add("record", "FILE", output.out, path(),
-              "also write a result file; -: write the result to stdout and print nothing else",
-              "none");
-  options.add("workload", "FILE", workload, path(),
-              "also write the observed workload, for --config of run, capacity and choose", "none");
+  options
+      .add("record", "FILE", output.out, path(),
+           "also write a result file; -: write the result to stdout and print nothing else", "none")
+      .effect = Effect::output;
+  options
+      .add("workload", "FILE", workload, path(),
+           "also write the observed workload, for --config of run, capacity and choose", "none")
+      .effect = Effect::output;
 }
 
 void WatchOptions::complete(const OptionList& options) {

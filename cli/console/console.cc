@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -23,6 +24,7 @@ namespace lockbench::cli {
 namespace {
 
 constexpr std::string_view kClearLine = "\r\x1b[K";
+constexpr std::size_t kMostLatest = 3;
 
 // Thread-safe, as nothing in this program changes the environment.
 std::string_view environment(const char* name) {
@@ -58,9 +60,12 @@ bool is_utf8_locale() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string_view locale = environment(name);
     if (locale.empty()) continue;
-    return locale.find("UTF-8") != std::string_view::npos ||
-           locale.find("utf8") != std::string_view::npos ||
-           locale.find("utf-8") != std::string_view::npos;
+    // The C library accepts any spelling of a codeset: UTF-8, utf8, UTF8.
+    std::string spelt;
+    for (const char c : locale) {
+      if (c != '-') spelt += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    return spelt.find("utf8") != std::string::npos;
   }
   return false;
 }
@@ -82,12 +87,24 @@ void Console::write_line(std::string_view line) {
   const std::scoped_lock lock(mutex_);
   const std::string_view clear = status_.empty() ? "" : kClearLine;
   write(stream_, fmt::format("{}{}\n{}", clear, shown, status_));
+  latest_.push_back(shown);
+  if (latest_.size() > kMostLatest) latest_.pop_front();
+}
+
+std::vector<std::string> Console::latest() const {
+  const std::scoped_lock lock(mutex_);
+  return {latest_.begin(), latest_.end()};
 }
 
 void Console::status(std::string_view line) {
   if (!terminal_ || quiet_) return;
   const std::scoped_lock lock(mutex_);
-  std::string shown = in_locale(results::printable(line));
+  // Some terminals wrap the line when the last column is written.
+  const std::size_t columns = std::max<std::size_t>(screen_size(fileno(stream_)).columns, 1) - 1;
+  std::string shown = results::printable(line);
+  // ASCII needs more columns for some characters.
+  shown =
+      is_utf8_locale() ? results::clip(shown, columns) : results::ascii(shown).substr(0, columns);
   if (shown == status_) return;
   status_ = std::move(shown);
   write(stream_, fmt::format("{}{}", kClearLine, status_));

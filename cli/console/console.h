@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 #include <variant>
+#include <vector>
 
 namespace lockbench::cli {
 
@@ -72,14 +74,15 @@ class Console {
   ~Console() { status(""); }
 
   bool terminal() const { return terminal_; }
-  int width() const { return static_cast<int>(screen_size(fileno(stream_)).columns); }
 
   /// Silenced by --quiet.
   void note(std::string_view line);
   /// Not silenced by --quiet.
   void warn(std::string_view line);
-  /// Redraws the status line, of at most width() columns. Empty removes it.
+  /// Redraws the status line, cut to the width of the terminal. Empty removes it.
   void status(std::string_view line);
+  /// The latest lines, at most three: a screen that is drawn over them shows them again.
+  std::vector<std::string> latest() const;
   /// Writes an event for programs. `line`, unless empty, says the same to people; --quiet silences
   /// it.
   void event(const std::string& name, const Events::Fields& fields, std::string_view line = "");
@@ -90,8 +93,9 @@ class Console {
   std::FILE* const stream_;
   const bool terminal_, quiet_;
   const std::unique_ptr<Events> events_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::string status_;
+  std::deque<std::string> latest_;
 };
 
 }  // namespace lockbench::cli

@@ -114,11 +114,13 @@ Done skip_unable(const LoadOptions& options, std::vector<Selected>& selected,
 
 /// Faults strike private servers only, and a partition must cut off some client.
 Done check_faults(const LoadOptions& options, const std::vector<Selected>& selected) {
-  const int clients = options.workload.clients;
-  for (const loadgen::Fault& fault : options.faults) {
-    if (fault.kind != FaultKind::partition || fault.share * clients >= 1) continue;
-    return tl::unexpected(
-        fmt::format("--fault: {} cuts off none of the {} clients", fault.to_string(), clients));
+  for (const loadgen::Workload& point : options.points()) {
+    for (const loadgen::Fault& fault : options.faults) {
+      if (fault.kind != FaultKind::partition || fault.share * point.clients >= 1) continue;
+      return tl::unexpected(fmt::format("--fault: {} cuts off none of the {} client{} of load {}",
+                                        fault.to_string(), point.clients,
+                                        point.clients == 1 ? "" : "s", point.load));
+    }
   }
   const auto of_servers = std::ranges::find_if(options.faults, [](const loadgen::Fault& fault) {
     return !loadgen::is_of_client(fault.kind);

@@ -120,9 +120,9 @@ UnkeptThresholds unkept_thresholds(const std::vector<results::Threshold>& thresh
 
 void ResultFile::keep(const results::Result& result) {
   if (is_stdout()) return;
-  const TimePoint began = BootClock::now();
+  const TimePoint began = now_();
   const auto kept = results::replace(path_, results::to_json(result));
-  kept_at_ = BootClock::now();
+  kept_at_ = now_();
   took_ = kept_at_ - began;
   if (kept || failed_) return;
   failed_ = true;
@@ -131,7 +131,7 @@ void ResultFile::keep(const results::Result& result) {
 
 bool ResultFile::has_time() const {
   constexpr int kLeastPause = 20;
-  return BootClock::now() - kept_at_ >= kLeastPause * took_;
+  return now_() - kept_at_ >= kLeastPause * took_;
 }
 
 bool save_file(const std::filesystem::path& path, const std::string& text, Console& console,

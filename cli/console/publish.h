@@ -50,12 +50,15 @@ bool close_history(history::Log& history, Console& console);
 /// As the value of --out.
 inline constexpr std::string_view kStdout = "-";
 
-/// Where a command's result goes. It is saved after each step, so that finished steps survive a
-/// crash; to stdout it is written once, at the end. For one thread at a time.
+/// Where a command's result goes. It is saved while the command works, so that finished steps
+/// survive a crash; to stdout it is written once, at the end. For one thread at a time.
 class ResultFile {
  public:
-  /// `console` must outlive it.
-  ResultFile(std::string path, Console& console) : path_(std::move(path)), console_(console) {}
+  /// `console` must outlive it; `now` times the saving.
+  ResultFile(
+      std::string path, Console& console,
+      std::function<TimePoint()> now = [] { return BootClock::now(); })
+      : path_(std::move(path)), console_(console), now_(std::move(now)) {}
 
   const std::string& path() const { return path_; }
   bool is_stdout() const { return path_ == kStdout; }
@@ -63,9 +66,13 @@ class ResultFile {
 
   /// Saves the result so far. Warns of the first failure only: at the end there may be room again.
   void keep(const results::Result& result);
-  /// Whether 20 times the duration of the last keep() has passed since it ended. For commands that
-  /// measure while they save.
+  /// Whether 20 times the duration of the last keep() has passed since it ended.
   bool has_time() const;
+  /// After a step: keep() if it has time. Each writes the whole result, so that without a bound a
+  /// long command would spend most of its time on that.
+  void keep_step(const results::Result& result) {
+    if (has_time()) keep(result);
+  }
 
   /// At the end: says where the result is. False if it could not be written there.
   bool save(const results::Result& result);
@@ -73,6 +80,7 @@ class ResultFile {
  private:
   const std::string path_;
   Console& console_;
+  const std::function<TimePoint()> now_;
   bool failed_ = false;
   TimePoint kept_at_{};
   Duration took_{};

@@ -204,7 +204,8 @@ void sort_families(results::Result& seen) {
 }  // namespace
 
 std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t lines,
-                                    const results::TextStyle& style) {
+                                    const results::TextStyle& style,
+                                    const std::vector<std::string>& messages) {
   results::Result seen;
   watch::add_to(seen, picture);
   std::erase_if(seen.findings, [](const results::ObservedFinding& one) { return one.over; });
@@ -216,6 +217,9 @@ std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t l
   for (results::ObservedLock& lock : seen.locks) lock.lock = shortened(lock.lock, longest_name);
 
   Lines view = head_of(picture, style);
+  for (const std::string& message : messages) {
+    view.push_back(line(message, style, results::Tone::doubtful));
+  }
   const auto left = [&] { return lines - std::min(lines, view.size()); };
   add(view, findings_of(seen, style), left() / 3);
   Lines locks = table_lines(results::lock_table(seen.locks), style);

@@ -15,9 +15,11 @@ namespace lockbench::cli {
 
 /// What a watch sees, for a terminal with `lines` lines: its servers, its findings, the table of
 /// families and the table of the locks that hurt most. Each part is cut to the room there is.
-/// `style` says how wide the terminal is.
+/// `style` says how wide the terminal is. `messages` follow the servers, as the picture hides what
+/// was printed before.
 std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t lines,
-                                    const results::TextStyle& style);
+                                    const results::TextStyle& style,
+                                    const std::vector<std::string>& messages = {});
 
 /// A watch as lines of text, without a terminal: a line for each finding when it appears and, while
 /// it goes on, each ten minutes; a line when a server is lost or back, and a summary every 10 s if

@@ -1,6 +1,7 @@
 #include "cli/options/load_options.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "exporter/addresses.h"
 #include "loadgen/cluster/link.h"
@@ -13,6 +14,7 @@ using namespace std::chrono_literals;
 using loadgen::LockOrder;
 
 constexpr int kMaxReplicas = 16;
+constexpr std::size_t kMostPoints = 100;
 
 /// Drawn anew for each section: 2ms, exp(2ms).
 ValueType<loadgen::DurationDistribution> distribution() {
@@ -97,6 +99,19 @@ ValueType<loadgen::Trace> trace_file() {
         [](const std::string& file) { return loadgen::Trace::read(file); });
   };
   return parsed(parse, &loadgen::Trace::path);
+}
+
+/// Takes one list of values, and records it as such, but a single value as a number.
+template <class T, class Single>
+void make_sweep(Option& option, const std::vector<T>& values, const Single& single) {
+  option.repeatable = false;
+  option.value = [&values, single]() -> results::OptionValue {
+    if (values.size() < 2) return single();
+    std::vector<std::string> texts;
+    texts.reserve(values.size());
+    for (const T& value : values) texts.push_back(fmt::format("{}", value));
+    return texts;
+  };
 }
 
 }  // namespace
@@ -291,59 +306,90 @@ void LoadOptions::declare(OptionList& options) {
 
 void MetricsOptions::declare(OptionList& options) {
   options.heading("Metrics");
-  options.add("metrics-listen", "ADDR:PORT", listen,
-              parsed(exporter::parse_listen_address, &exporter::ListenAddress::to_string),
-              "serve /metrics for Prometheus; :PORT listens on the loopback only, port 0 picks a "
-              "free port");
-  options.add("linger", "D", linger, duration(0s, 168h),
-              "how long to keep serving /metrics after the run");
   options
-      .add("push", "URL", push, push_url(),
-           "push the final metrics to a Pushgateway: http[s]://[user[:password]@]host[:port]"
-           "[/path]")
-      .secret = true;
+      .add("metrics-listen", "ADDR:PORT", listen,
+           parsed(exporter::parse_listen_address, &exporter::ListenAddress::to_string),
+           "serve /metrics for Prometheus; :PORT listens on the loopback only, port 0 picks a "
+           "free port")
+      .effect = Effect::output;
+  options
+      .add("linger", "D", linger, duration(0s, 168h),
+           "how long to keep serving /metrics after the run")
+      .effect = Effect::output;
+  Option& to = options.add("push", "URL", push, push_url(),
+                           "push the final metrics to a Pushgateway: "
+                           "http[s]://[user[:password]@]host[:port][/path]");
+  to.secret = true;
+  to.effect = Effect::output;
 }
 
 void OutputOptions::declare(OptionList& options) {
   options.heading("Results");
-  options.add("out", "FILE", out, path(),
-              "result file; -: write the result to stdout and print nothing else",
-              "results/runs/<id>.json");
-  options.add_flag("resume", resume, "keep the runs in --out FILE, and make the missing ones");
-  options.add("report", "FILE", report, path(),
-              "also write the result as one self-contained HTML page");
-  options.add("format", "NAME", format,
-              one_of<Format>({{"table", Format::table},
-                              {"json", Format::json},
-                              {"csv", Format::csv},
-                              {"markdown", Format::markdown}}),
-              "format on stdout");
-  options.add("columns", "NAME,...", columns, any_text(),
-              "columns of the table or CSV, by their CSV names; all: every column, however wide",
-              "those that fit");
-  options.add_flag("quiet", quiet, "no progress and no notes on stderr");
-  options.add(
+  const auto output = [&](Option& option) -> Option& {
+    option.effect = Effect::output;
+    return option;
+  };
+  output(options.add("out", "FILE", out, path(),
+                     "result file; -: write the result to stdout and print nothing else",
+                     "results/runs/<id>.json"));
+  output(
+      options.add_flag("resume", resume, "keep the runs in --out FILE, and make the missing ones"));
+  output(options.add("report", "FILE", report, path(),
+                     "also write the result as one self-contained HTML page"));
+  output(options.add("format", "NAME", format,
+                     one_of<Format>({{"table", Format::table},
+                                     {"json", Format::json},
+                                     {"csv", Format::csv},
+                                     {"markdown", Format::markdown}}),
+                     "format on stdout"));
+  output(options.add(
+      "columns", "NAME,...", columns, any_text(),
+      "columns of the table or CSV, by their CSV names; all: every column, however wide",
+      "those that fit"));
+  output(options.add_flag("quiet", quiet, "no progress and no notes on stderr"));
+  output(options.add(
       "events", "TO", events, any_text(),
       "also write progress, notes, warnings and the names of saved files as lines of JSON to a "
-      "file, a descriptor such as 3, or - for stdout, which then shows nothing else");
-  options.add_flag("strict", strict, "exit 4 if a run is invalid");
-  options
-      .add("config", "FILE", config, path(),
-           "TOML file with these options as keys, such as clients = 32; the command line wins")
+      "file, a descriptor such as 3, or - for stdout, which then shows nothing else"));
+  options.add_flag("strict", strict, "exit 4 if a run is invalid").effect = Effect::command;
+  output(options.add(
+             "config", "FILE", config, path(),
+             "TOML file with these options as keys, such as clients = 32; the command line wins"))
       .in_file = false;
 }
 
+void RunOptions::declare_sweep(OptionList& options) {
+  options.heading("Load");
+  make_sweep(
+      options.add("clients", "N,...", client_counts, each_once<int>(whole_number(1, 100'000)),
+                  "concurrent clients; several numbers: a sweep", "the load's"),
+      client_counts, [this] { return std::int64_t{workload.clients}; });
+  make_sweep(options.add("rate", "R,...", rates, each_once(number(0.001, 10'000'000)),
+                         "open loop: sections per second over all clients; several rates: a sweep",
+                         "closed loop"),
+             rates, [this]() -> results::OptionValue {
+               if (!workload.rate) return nullptr;
+               return *workload.rate;
+             });
+}
+
 void RunOptions::declare(OptionList& options) {
+  declare_sweep(options);
   LoadOptions::declare(options);
-  for (const char* const name : {"clients", "hold"}) options.at(name).default_text = "the load's";
+  options.at("hold").default_text = "the load's";
   metrics.declare(options);
   output.declare(options);
-  options.add("threshold", "EXPR", thresholds,
-              parsed(results::parse_threshold, &results::Threshold::text),
-              "exit 99 if a run misses this, 5 if it is not decided, such as 'acquire.p99<5ms'");
-  options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing");
-  options.add("hdr", "DIR", hdr, path(),
-              "also write HdrHistogram percentiles of each run, in µs, to DIR (.hgrm)");
+  options
+      .add("threshold", "EXPR", thresholds,
+           parsed(results::parse_threshold, &results::Threshold::text),
+           "exit 99 if a run misses this, 5 if it is not decided, such as 'acquire.p99<5ms'")
+      .effect = Effect::command;
+  options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing")
+      .effect = Effect::command;
+  options
+      .add("hdr", "DIR", hdr, path(),
+           "also write HdrHistogram percentiles of each run, in µs, to DIR (.hgrm)")
+      .effect = Effect::output;
   declare_history(options, history);
 }
 
@@ -351,16 +397,26 @@ void declare_history(OptionList& options, std::string& history) {
   const auto parse = [](const std::string& text) {
     return history::form_of(text).map([&](history::Form) { return text; });
   };
-  options.add("history", "FILE", history, parsed(parse),
-              "also write each operation on a lock: .edn for Jepsen's tools, .jsonl for Porcupine; "
-              "lockbench check judges it");
+  options
+      .add("history", "FILE", history, parsed(parse),
+           "also write each operation on a lock: .edn for Jepsen's tools, .jsonl for Porcupine; "
+           "lockbench check judges it")
+      .effect = Effect::output;
 }
 
 std::vector<loadgen::Workload> LoadOptions::points() const {
   std::vector<loadgen::Workload> all;
+  const auto counts = client_counts.empty() ? std::vector{workload.clients} : client_counts;
+  std::vector<std::optional<double>> each_rate(rates.begin(), rates.end());
+  if (rates.empty()) each_rate = {workload.rate};
   for (const loadgen::NamedLoad load : loads) {
-    for (loadgen::Workload& point : loadgen::points_of(load, workload, decided)) {
-      all.push_back(std::move(point));
+    for (const int clients : counts) {
+      for (const std::optional<double>& rate : each_rate) {
+        loadgen::Workload given = workload;
+        given.clients = clients;
+        given.rate = rate;
+        std::ranges::move(loadgen::points_of(load, given, decided), std::back_inserter(all));
+      }
     }
   }
   return all;
@@ -473,6 +529,10 @@ void LoadOptions::complete(const OptionList& options) {
 }
 
 void RunOptions::complete(const OptionList& options) {
+  if (!client_counts.empty()) workload.clients = std::ranges::max(client_counts);
+  if (!rates.empty()) workload.rate = rates.front();
+  if (client_counts.size() < 2) client_counts.clear();
+  if (rates.size() < 2) rates.clear();
   LoadOptions::complete(options);
   if (!history.empty() && output.resume) {
     throw UsageError("--history cannot be combined with --resume: it would lack the earlier runs");
@@ -492,6 +552,10 @@ void RunOptions::complete(const OptionList& options) {
     loads = {workload.rate ? loadgen::NamedLoad::demand : loadgen::NamedLoad::saturated};
   }
   const std::vector<loadgen::Workload> all = points();
+  if (all.size() > kMostPoints) {
+    throw UsageError("--rate, --clients and --load make {} loads: at most {} are allowed",
+                     all.size(), kMostPoints);
+  }
   for (const loadgen::Workload& point : all) {
     if (faults.empty() || point.rtt == workload.rtt) continue;
     throw UsageError("--fault cannot be combined with --load alone: give --rtt");

@@ -57,7 +57,10 @@ struct LoadOptions {
   loadgen::Workload workload;
   std::vector<loadgen::NamedLoad> loads;  ///< each changes `workload`; `run` has at least one
   loadgen::Decided decided;               ///< values set by options, which override the loads'
-  std::vector<loadgen::Fault> faults;     ///< in the order in which they are injected
+  /// Of a sweep: each load is run at each of them. With fewer than two, `workload` has the value.
+  std::vector<double> rates;
+  std::vector<int> client_counts;
+  std::vector<loadgen::Fault> faults;  ///< in the order in which they are injected
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
@@ -100,6 +103,9 @@ struct RunOptions : LoadOptions {
 
   void declare(OptionList& options);
   void complete(const OptionList& options);
+
+ private:
+  void declare_sweep(OptionList& options);
 };
 
 /// Without --duration, a run with --iterations or a trace ends after this time.

@@ -43,6 +43,14 @@ T must(tl::expected<T, std::string> result, std::string_view culprit = "") {
 
 using OptionRecord = std::map<std::string, results::OptionValue>;
 
+/// What a value of an option can change. Results that differ in `figures` are not comparable, and
+/// the result file records only these. A command that repeats a result leaves out `output`.
+enum class Effect {
+  figures,  ///< of a run
+  command,  ///< only which runs there are, whether they pass, and the exit code
+  output,   ///< only where they go, and how they are shown
+};
+
 /// One option of a command: `--name` on the command line, `name` in the TOML file, and `name` with
 /// underscores in the result file's workload. Bound to a member of the command's options.
 struct Option {
@@ -60,10 +68,11 @@ struct Option {
   /// see; "@FILE", the environment or the TOML file supplies it. No message shows it.
   bool secret = false;
   bool given = false;  ///< on the command line, in the file or in the environment
+  Effect effect = Effect::figures;
 
-  /// Parses one value. Called once per value. The error quotes it, without secrets, and says what
-  /// is allowed.
-  std::function<tl::expected<void, std::string>(const std::string&)> parse{};
+  /// Takes these values, or none: the error quotes the wrong one, without secrets, and says what is
+  /// allowed.
+  std::function<tl::expected<void, std::string>(const std::vector<std::string>&)> parse{};
   /// The current value: durations in seconds, URLs without secrets, null if unset.
   std::function<results::OptionValue()> value{};
   results::OptionValue value_if_unset = nullptr;  ///< recorded instead of null
@@ -149,6 +158,7 @@ class OptionList {
   const std::vector<std::string>& words() const { return words_; }
   /// What `lockbench COMMAND --help` prints.
   std::string help(std::string_view summary, std::string_view example) const;
+  /// The options that can change figures.
   OptionRecord record() const;
 
  private:
@@ -176,16 +186,20 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
   constexpr bool kList = std::is_same_v<Place, std::vector<Item>>;
   constexpr bool kOptional = std::is_same_v<Place, std::optional<Item>>;
   Option option{.repeatable = kList, .comma_separated = kList};
-  option.parse = [&place, type](const std::string& text) -> tl::expected<void, std::string> {
-    auto value = type.parse(text);
-    if (!value) return tl::unexpected(std::move(value.error()));
-    if constexpr (kList) {
-      const auto same = [&](const Item& other) { return type.text(other) == type.text(*value); };
-      if (type.unique && std::ranges::any_of(place, same)) return {};
-      place.push_back(*std::move(value));
-    } else {
-      place = *std::move(value);
+  option.parse = [&place,
+                  type](const std::vector<std::string>& texts) -> tl::expected<void, std::string> {
+    Place taken = place;
+    for (const std::string& text : texts) {
+      auto value = type.parse(text);
+      if (!value) return tl::unexpected(std::move(value.error()));
+      if constexpr (kList) {
+        const auto same = [&](const Item& other) { return type.text(other) == type.text(*value); };
+        if (!type.unique || std::ranges::none_of(taken, same)) taken.push_back(*std::move(value));
+      } else {
+        taken = *std::move(value);
+      }
     }
+    place = std::move(taken);
     return {};
   };
   option.value = [&place, type]() -> results::OptionValue {

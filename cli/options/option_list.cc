@@ -9,7 +9,6 @@
 
 #include "cli/options/option.h"
 #include "cli/options/text.h"
-#include "results/file/loads.h"
 #include "results/tables/text.h"
 #include "strategies/number.h"
 
@@ -65,7 +64,7 @@ void define(CLI::App& app, const std::vector<Option>& options) {
 
 /// The option's error for an empty value says what is allowed.
 UsageError value_missing(const Option& option) {
-  const auto taken = option.parse("");
+  const auto taken = option.parse({""});
   return UsageError("--{} needs a value: {}", option.name, taken ? option.help : taken.error());
 }
 
@@ -134,7 +133,7 @@ void apply(Option& option, const std::vector<std::string>& values, const std::st
 /// Values with a password have been refused; presentable() also removes a lone user name.
 void add_words(const Option& option, const std::vector<std::string>& values,
                std::vector<std::string>& words) {
-  if (results::is_of_output(option.key()) && option.name != "config") return;
+  if (option.effect == Effect::output && option.name != "config") return;
   for (const std::string& value : values) {
     if (option.flag) {
       words.push_back(dashed(option.name) + (value == "true" ? "" : "=" + value));
@@ -160,10 +159,7 @@ tl::expected<void, std::string> Option::set(const std::string& text) {
   } else if (comma_separated) {
     values = results::split_at_commas(text);
   }
-  for (const std::string& one : values) {
-    if (auto done = parse(one); !done) return done;
-  }
-  return {};
+  return parse(values);
 }
 
 std::string Option::key() const {
@@ -174,11 +170,14 @@ std::string Option::key() const {
 
 Option& OptionList::add_flag(std::string_view name, bool& place, std::string help) {
   Option option{.flag = true};
-  option.parse = [&place](const std::string& text) -> tl::expected<void, std::string> {
-    if (text != "true" && text != "false") {
-      return tl::unexpected(fmt::format("\"{}\" is not true or false", text));
+  option.parse =
+      [&place](const std::vector<std::string>& texts) -> tl::expected<void, std::string> {
+    for (const std::string& text : texts) {
+      if (text != "true" && text != "false") {
+        return tl::unexpected(fmt::format("\"{}\" is not true or false", text));
+      }
+      place = text == "true";
     }
-    place = text == "true";
     return {};
   };
   option.value = [&place] { return place; };
@@ -296,6 +295,7 @@ std::string OptionList::help(std::string_view summary, std::string_view example)
 OptionRecord OptionList::record() const {
   OptionRecord record;
   for (const Option& option : options_) {
+    if (option.effect != Effect::figures) continue;
     const results::OptionValue value = option.value();
     const bool unset = std::holds_alternative<std::nullptr_t>(value);
     record.emplace(option.key(), unset ? option.value_if_unset : value);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -29,6 +30,8 @@ constexpr Duration kShortestSearch = std::chrono::minutes(5);
 constexpr Duration kLongestSearch = std::chrono::minutes(30);
 /// Rates near the capacity that a search measures.
 constexpr double kRates = 8;
+/// So long, in seconds, a search looks roughly where the answer lies, and says so.
+constexpr double kBracket = 25;
 
 Duration of_seconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
@@ -50,14 +53,16 @@ double least_time(const Workload& workload, std::span<const results::Threshold> 
   return std::max(steps, samples_needed(objective) / ceiling_of(workload));
 }
 
+using Length = CapacitySearch::Length;
+
 /// A step ends when all of its sections are served, unless the load is too high for that.
-Workload step_of(const CapacityPlan& plan, double rate) {
+Workload step_of(const CapacityPlan& plan, double rate, Length length) {
   Workload step = plan.run.workload;
   step.rate = rate;
-  const double length = seconds(std::max(step.duration, fewest_holds(step)));
-  // Enough sections for a tenth of the samples that the objective needs.
-  step.iterations = static_cast<std::uint64_t>(
-      std::ceil(std::max(rate * length, samples_needed(plan.objective) / 10)));
+  double sections = rate * seconds(std::max(step.duration, fewest_holds(step)));
+  // Enough for a tenth of the samples that the objective needs.
+  if (length == Length::full) sections = std::max(sections, samples_needed(plan.objective) / 10);
+  step.iterations = static_cast<std::uint64_t>(std::ceil(sections));
   // Warms up, as the first sections meet no queue.
   step.warmup = std::max(step.warmup, fewest_holds(step));
   double longest_wait = 0;
@@ -70,125 +75,10 @@ Workload step_of(const CapacityPlan& plan, double rate) {
   return step;
 }
 
-constexpr double kHighestRate = 1e7;
-constexpr double kWorthwhile = 1000;
-/// Shares of the time: how long one rate may stay open, how long a kept one is measured before a
-/// higher one is tried, and the rest for measuring both ends again.
-constexpr double kPatience = 1.0 / 8, kTrust = 1.0 / 6, kLastPart = 1.0 / 5;
-
-/// To three digits, as people write rates.
-double rounded(double rate) {
-  const double unit = std::pow(10, std::floor(std::log10(rate)) - 2);
-  return std::round(rate / unit) * unit;
+double step_seconds(const CapacityPlan& plan, double rate, Length length) {
+  const Workload step = step_of(plan, rate, length);
+  return static_cast<double>(*step.iterations) / rate + seconds(step.warmup);
 }
-
-}  // namespace
-
-CapacitySearch::CapacitySearch(CapacitySearchPlan plan, Measure measure, Estimate estimate)
-    : plan_(plan), measure_(std::move(measure)), estimate_(std::move(estimate)) {
-  plan_.ceiling = std::min(plan_.ceiling, kHighestRate);
-}
-
-CapacityInterval CapacitySearch::run() {
-  // Ends, as each step takes time.
-  while (const auto chosen = next()) {
-    if (elapsed_ + estimate_(chosen->rate) > plan_.seconds) break;
-    auto step = measure_(chosen->rate);
-    if (!step) break;
-    elapsed_ += step->seconds;
-    Tally& tally = tallies_[chosen->rate];
-    step->seconds += tally.seconds;
-    static_cast<Step&>(tally) = *step;
-    ++tally.steps;
-    tally.confirming += chosen->confirms ? 1 : 0;
-  }
-  CapacityInterval found = interval();
-  found.confirmed = is_narrow(found) && !confirmation(found, false);
-  return found;
-}
-
-CapacityInterval CapacitySearch::interval() const {
-  CapacityInterval found;
-  for (const auto& [rate, tally] : tallies_) {
-    if (tally.decision == Decision::kept) found.kept = rate;
-    if (tally.decision == Decision::missed) {
-      found.missed = rate;
-      break;
-    }
-  }
-  return found;
-}
-
-double CapacitySearch::upper_end(const CapacityInterval& found) const {
-  return std::isfinite(found.missed) ? found.missed : plan_.ceiling;
-}
-
-bool CapacitySearch::is_narrow(const CapacityInterval& found) const {
-  return found.kept > 0 && upper_end(found) <= found.kept * (1 + plan_.precision);
-}
-
-std::optional<CapacitySearch::Next> CapacitySearch::next() const {
-  if (tallies_.empty()) return Next{rounded(std::min(plan_.first_rate, plan_.ceiling / 2))};
-  const CapacityInterval found = interval();
-  if (is_narrow(found)) return confirmation(found, false);
-  const bool both = found.kept > 0 && std::isfinite(found.missed);
-  if (both && elapsed_ > (1 - kLastPart) * plan_.seconds) {
-    return confirmation(found, true);
-  }
-  // Long waits come together: a few steps without them may be luck.
-  const bool close = both && found.missed <= 2 * found.kept;
-  if (close && tallies_.at(found.kept).seconds < kTrust * plan_.seconds) {
-    return Next{found.kept, true};
-  }
-  const double rate = undecided(found);
-  // An objective that a free lock misses is missed at every rate.
-  if (rate * kWorthwhile < plan_.first_rate) return std::nullopt;
-  return Next{rate};
-}
-
-std::optional<CapacitySearch::Next> CapacitySearch::confirmation(const CapacityInterval& found,
-                                                                 bool forever) const {
-  std::optional<Next> again;
-  for (const double end : {found.kept, found.missed}) {
-    if (!(end > 0)) continue;  // no such end
-    const Tally& tally = tallies_.at(end);
-    if (!forever && 2 * tally.confirming >= tally.steps) continue;
-    if (!again || tally.confirming < tallies_.at(again->rate).confirming) again = {end, true};
-  }
-  return again;
-}
-
-double CapacitySearch::undecided(const CapacityInterval& found) const {
-  const double upper = upper_end(found);
-  std::vector<std::pair<double, double>> open;  // rates, and their times
-  for (const auto& [rate, tally] : tallies_) {
-    if (tally.decision != Decision::open || rate < found.kept || rate > upper) continue;
-    const bool patient = tally.seconds < kPatience * plan_.seconds && !tally.hindered;
-    if (!tally.enough || patient) return rate;
-    open.emplace_back(rate, tally.seconds);
-  }
-  if (open.empty()) return between(found.kept, upper);
-  const auto& [lowest, time_below] = open.front();
-  const auto& [highest, time_above] = open.back();
-  if (!(found.kept > 0)) return rounded(lowest / 2);
-  const double gap_below = lowest / found.kept, gap_above = upper / highest;
-  if (std::max(gap_below, gap_above) > 1 + plan_.precision) {
-    return gap_below >= gap_above ? between(found.kept, lowest) : between(highest, upper);
-  }
-  return time_below <= time_above ? lowest : highest;
-}
-
-double CapacitySearch::between(double below, double above) const {
-  // Samples take long at a low rate, not at a high one.
-  if (!(below > 0)) return rounded(above / 2);
-  if (above >= kHighestRate) return rounded(below * (tallies_.size() > 1 ? 4 : 2));
-  const double planned = plan_.planned.value_or(0);
-  const bool decides =
-      planned > below * (1 + plan_.precision / 2) && planned * (1 + plan_.precision / 2) < above;
-  return decides ? planned : rounded(std::sqrt(below * above));
-}
-
-namespace {
 
 class Experiment {
  public:
@@ -221,6 +111,7 @@ class Experiment {
       capacity.utilisation = *plan_.planned_rate / capacity.lowest;
       capacity.headroom = capacity.lowest / *plan_.planned_rate - 1;
     }
+    capacity.keys_needed = keys_needed(capacity, plan_.run.workload);
     return std::move(measured_);
   }
 
@@ -290,28 +181,55 @@ class Experiment {
       plan.ceiling = ceiling_of(plan_.run.workload);
       if (std::isfinite(plan.ceiling)) measured_.capacity.ceiling = plan.ceiling;
     }
+    plan.bracket_seconds = std::min(kBracket, plan.seconds / 2);
+    plan.bracketed = [this](double met, double not_met) { say_bracket(met, not_met); };
     search_began_ = Clock::now();
     CapacitySearch search(
-        plan, [this](double rate) { return try_rate(rate); },
-        [this](double rate) {
-          const Workload step = step_of(plan_, rate);
-          return static_cast<double>(*step.iterations) / rate + seconds(step.warmup);
-        });
+        plan, [this](double rate, Length length) { return try_rate(rate, length); },
+        [this](double rate, Length length) { return step_seconds(plan_, rate, length); });
     const CapacityInterval found = search.run();
     measured_.capacity.lowest = found.kept;
     measured_.capacity.highest = found.missed;
     measured_.capacity.confirmed = found.confirmed;
   }
 
-  std::optional<CapacitySearch::Step> try_rate(double rate) {
+  /// What single steps show, and how long the decisions take.
+  void say_bracket(double met, double not_met) {
+    const auto waits = [this](double rate) {
+      const results::CapacityRate* at = measured_.capacity.at(rate);
+      if (at == nullptr) return std::string();
+      return fmt::format(" (p99 {} of {} samples)", human_seconds(at->acquire.p99),
+                         at->acquire.count + at->acquire.censored.count);
+    };
+    const double passed = seconds(Clock::now() - search_began_), whole = seconds(plan_.time);
+    const double rate = met > 0 ? met : not_met;
+    std::string text = fmt::format(
+        "after {}: the objective was met {}", human_seconds(passed),
+        met > 0 ? fmt::format("at {}/s{}", human_number(met), waits(met)) : "at no rate so far");
+    if (std::isfinite(not_met)) {
+      text += fmt::format(", and not at {}/s{}", human_number(not_met), waits(not_met));
+    }
+    if (std::isfinite(rate) && rate > 0) {
+      text += fmt::format(", by single steps; to decide a rate takes about {}",
+                          human_seconds(std::max(samples_needed(plan_.objective) / rate,
+                                                 static_cast<double>(results::kFewestBatches) *
+                                                     step_seconds(plan_, rate, Length::full))));
+    }
+    say(fmt::format("{}; the search goes on for up to {}", text,
+                    human_seconds(std::max(0.0, whole - passed))));
+  }
+
+  std::optional<CapacitySearch::Step> try_rate(double rate, Length length) {
     const auto began = Clock::now();
-    auto result = run(step_of(plan_, rate));
+    auto result = run(step_of(plan_, rate, length));
     if (!result) return std::nullopt;
     results::Capacity& capacity = measured_.capacity;
-    if (StepRuling step = judge_step(*result, plan_.objective); !step.valid) {
-      latest_disturbance_ = std::move(step.reason);
-    }
+    StepRuling step = judge_step(*result, plan_.objective);
+    if (!step.valid) latest_disturbance_ = std::move(step.reason);
     auto& runs = rates_[rate];
+    // The search goes on where the bracket was met, so those steps would flatter a decision.
+    if (length == Length::full && only_brief_.erase(rate) > 0) runs.clear();
+    if (length == Length::brief && runs.empty()) only_brief_.insert(rate);
     runs.push_back(std::move(*result));
     const RateRuling ruling = judge_rate(rate, runs, plan_.objective, lock_);
     const auto place =
@@ -333,7 +251,7 @@ class Experiment {
                     human_count(static_cast<double>(ruling.rate.samples)), ruling.rate.missed_steps,
                     ruling.rate.steps, disturbed));
     return CapacitySearch::Step{ruling.decision, seconds(now - began), ruling.enough,
-                                ruling.hindered};
+                                ruling.hindered, step.met};
   }
 
   /// With the interval that the rates show already.
@@ -399,6 +317,7 @@ class Experiment {
   const std::stop_token stop_;
   CapacityMeasured measured_;
   std::map<double, std::vector<results::Run>> rates_;
+  std::set<double> only_brief_;  ///< rates with short steps alone
   LockShare lock_;
   std::string latest_disturbance_;  ///< of a step that was not valid
   Clock::time_point search_began_;
@@ -420,10 +339,20 @@ std::string search_too_short(const CapacityPlan& plan) {
   const double each = least_time(plan.run.workload, plan.objective);
   if (each <= seconds(plan.time)) return "";
   return fmt::format(
-      "no rate can be kept in {}: {} sections at a rate, in {} steps of {} holds or more, take {}; "
-      "use a longer --time",
+      "{} cannot show that a rate is kept: {} sections at a rate, in {} steps of {} holds or more, "
+      "take {}; the answer is then what single steps show; use a longer --time",
       human_seconds(seconds(plan.time)), human_count(needed), results::kFewestBatches,
       2 * kFewestHolds, human_seconds(each));
+}
+
+std::optional<std::uint64_t> keys_needed(const results::Capacity& capacity, const Workload& load) {
+  const bool uniform = load.key_skew == 0 && !load.key_per_client;
+  const bool too_high = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
+  if (!too_high || !uniform || !(capacity.lowest > 0) || capacity.limit != "lock") {
+    return std::nullopt;
+  }
+  const double each = capacity.lowest / static_cast<double>(capacity.keys);
+  return static_cast<std::uint64_t>(std::ceil(*capacity.planned_rate / each));
 }
 
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,

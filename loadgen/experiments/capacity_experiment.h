@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "loadgen/run/runner.h"
+#include "loadgen/run/service_times.h"
 #include "results/stats/threshold.h"
 
 namespace lockbench::loadgen {
@@ -25,12 +26,6 @@ struct StepRuling {
 };
 StepRuling judge_step(const results::Run& run, std::span<const results::Threshold> objective);
 
-/// The busiest lock's part in the load.
-struct LockShare {
-  double busiest_key = 1;  ///< share of all sections: 1 / keys, more if they are skewed
-  bool excludes = true;    ///< false: the lock cannot be the limit
-};
-
 /// The ruling on all runs at one rate. They must keep the objective, serve the load, and leave the
 /// lock free at times. Runs disturbed by the generator or the machine can only show that the
 /// objective is kept, as disturbance prolongs waits.
@@ -42,22 +37,6 @@ struct RateRuling {
 };
 RateRuling judge_rate(double rate, std::span<const results::Run> runs,
                       std::span<const results::Threshold> objective, const LockShare& lock);
-
-/// The time of its lock that one section takes, over several runs. Times in seconds.
-struct ServiceTimes {
-  double hold = 0;
-  /// From a release with a client waiting to the next grant, to any client; after other releases
-  /// the lock is free.
-  double turnaround = 0;
-  double awaited_share = 0;  ///< of sections with a client waiting at their end
-  double per_second = 0;     ///< sections
-
-  /// How long a section keeps its lock from others: the hold and the handoff.
-  double taken() const { return hold + awaited_share * turnaround; }
-  /// The share of the time in which the busiest lock is taken, at this rate of all sections.
-  double lock_taken(double rate, const LockShare& lock) const;
-};
-ServiceTimes service_times(std::span<const results::Run> runs);
 
 /// Figures of a run at the lowest rate that missed the objective.
 struct LimitEvidence {
@@ -97,7 +76,8 @@ struct CapacityPlan {
 /// capacity, but 5 to 30 minutes.
 Duration default_search_time(const Workload& workload,
                              std::span<const results::Threshold> objective);
-/// Why the search's time is too short to decide even one rate with this hold; empty if it is not.
+/// Why the search's time is too short to decide even one rate with this hold, and what its answer
+/// is then; empty if it is not.
 std::string search_too_short(const CapacityPlan& plan);
 
 /// A stop ends the search early; these are then the results so far.
@@ -105,6 +85,10 @@ struct CapacityMeasured {
   results::Capacity capacity;
   std::vector<std::string> errors;  ///< runs that did not start, and failures within runs
 };
+/// How many keys the planned rate needs if each carries what it kept here; nothing if it is kept,
+/// if the lock is not the limit, or if some keys are wanted more than others.
+std::optional<std::uint64_t> keys_needed(const results::Capacity& capacity, const Workload& load);
+
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,
                                   const std::stop_token& stop);
 
@@ -112,9 +96,14 @@ CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_ste
 struct CapacitySearchPlan {
   double first_rate = 100;  ///< above 0; less time is needed if it is near the answer
   double ceiling = std::numeric_limits<double>::infinity();  ///< only lower rates are tried
-  std::optional<double> planned;  ///< tried where the rates so far leave it open
+  std::optional<double> planned;  ///< tried first, or where the rates so far leave it open
   double precision = 0.1;         ///< relative width at which the interval is narrow enough
   double seconds = 300;           ///< no step begins that would end later
+  /// So long, single short steps look for the rates between which the answer probably lies; 0: not.
+  double bracket_seconds = 0;
+  /// Called when that is over, with the highest rate that was met (0: none) and the lowest that was
+  /// not (infinite: none); may be empty.
+  std::function<void(double met, double not_met)> bracketed{};
 };
 
 /// The result of the tried rates: the capacity lies in between.
@@ -124,12 +113,14 @@ struct CapacityInterval {
   bool confirmed = false;  ///< narrow enough, and measured again at both ends
 };
 
-/// Tries rates between the highest that is kept and the lowest that is missed. It leaves a rate
-/// that stays open for too long, and looks for a kept rate below it and a missed one above it. Once
-/// the missed rate is at most twice the kept one, it first measures the kept one for a sixth of the
-/// time. In the end it measures both again, as often as it took to decide them, or in the last
-/// fifth of the time. All steps at a rate decide together, so a miss counts whenever it happens.
-/// For one thread.
+/// First brackets the answer by short steps, for a few seconds. Then it decides the planned rate,
+/// or else the highest that was met, and tries rates between the highest that is kept and the
+/// lowest that is missed. It leaves a rate that stays open for too long, and looks for a kept rate
+/// below it and a missed one above it. Once the missed rate is at most twice the kept one, it first
+/// measures the kept one for a sixth of the time. In the end it measures both again, as often as it
+/// took to decide them, or in the last fifth of the time. Where the time left is too short for a
+/// step, short ones narrow the bracket. All steps at a rate decide together, so a miss counts
+/// whenever it happens. For one thread.
 class CapacitySearch {
  public:
   struct Step {
@@ -137,11 +128,14 @@ class CapacitySearch {
     double seconds = 0;                                    ///< of this step
     bool enough = true;     ///< all steps at this rate could have decided it
     bool hindered = false;  ///< they would have, but some were disturbed: try another rate first
+    bool met = true;        ///< this step kept the objective, which decides nothing
   };
+  /// How many sections a step has: as many as an objective needs, or as few as show waits at all.
+  enum class Length { full, brief };
   /// Makes a step at that rate; a result of nothing ends the search.
-  using Measure = std::function<std::optional<Step>(double rate)>;
+  using Measure = std::function<std::optional<Step>(double rate, Length length)>;
   /// How long a step at that rate will take.
-  using Estimate = std::function<double(double rate)>;
+  using Estimate = std::function<double(double rate, Length length)>;
 
   CapacitySearch(CapacitySearchPlan plan, Measure measure, Estimate estimate);
 
@@ -158,9 +152,27 @@ class CapacitySearch {
     bool confirms = false;
   };
 
+  /// False: the search is over.
+  bool make_step(const Next& chosen, Length length);
+  bool fits(double rate, Length length) const {
+    return elapsed_ + estimate_(rate, length) <= plan_.seconds;
+  }
+
+  // The bracket: single steps.
+  void bracket();
+  double met() const;
+  double not_met() const;
+  std::optional<Next> next_of_bracket() const;
+
+  // The answer: decisions.
   CapacityInterval interval() const;
   double upper_end(const CapacityInterval& found) const;
   bool is_narrow(const CapacityInterval& found) const;
+  /// The planned rate, if there is time to decide it.
+  std::optional<double> planned_first() const;
+  /// The time of all steps that decide a rate, at most.
+  double cost(double rate) const;
+  double first() const;
   std::optional<Next> next() const;
   /// The end of the interval that was remeasured less often; nothing if both were often enough, but
   /// never with `forever`.

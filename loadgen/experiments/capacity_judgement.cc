@@ -223,6 +223,15 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
   if (const Unserved unserved = unserved_in(every); unserved.too_many()) {
     at.reason += "; " + unserved.text();
   }
+  if (judged.decision == Decision::open && !ruling.enough) {
+    const double left = results::samples_needed(objective) - samples;
+    at.reason += fmt::format("; {} samples in {} step{} decide nothing yet", human_count(samples),
+                             at.steps, at.steps == 1 ? "" : "s");
+    if (left > 0) {
+      at.reason +=
+          fmt::format(": another {} take {}", human_count(left), human_seconds(left / rate));
+    }
+  }
   if (judged.decision == Decision::open && at.invalid_steps > 0) {
     at.reason += fmt::format("; {} of {} steps were disturbed, and cannot show a miss",
                              at.invalid_steps, at.steps);
@@ -239,30 +248,6 @@ RateRuling judge_rate(double rate, std::span<const results::Run> runs,
   ruling.decision = judged.decision;
   at.decision = to_string(ruling.decision);
   return ruling;
-}
-
-double ServiceTimes::lock_taken(double rate, const LockShare& lock) const {
-  return lock.excludes ? std::min(1.0, rate * lock.busiest_key * taken()) : 0;
-}
-
-ServiceTimes service_times(std::span<const results::Run> runs) {
-  ServiceTimes sum;
-  double holds = 0, turnarounds = 0, sections = 0, time = 0;
-  for (const results::Run& run : runs) {
-    holds += number(run.hold.count);
-    sum.hold += number(run.hold.count) * run.hold.mean;
-    turnarounds += number(run.turnaround.count);
-    sum.turnaround += number(run.turnaround.count) * run.turnaround.mean;
-    sections += number(run.sections);
-    sum.awaited_share += number(run.awaited_releases);
-    time += run.duration_seconds;
-  }
-  const auto per = [](double total, double count) { return count > 0 ? total / count : 0; };
-  sum.hold = per(sum.hold, holds);
-  sum.turnaround = per(sum.turnaround, turnarounds);
-  sum.awaited_share = std::min(1.0, per(sum.awaited_share, sections));
-  sum.per_second = per(sections, time);
-  return sum;
 }
 
 Limit name_limit(const LimitEvidence& evidence) {

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "loadgen/run/live_run.h"
+#include "loadgen/run/service_times.h"
 #include "results/stats/statistics.h"
 #include "strategies/store.h"
 
@@ -126,6 +127,17 @@ results::Fairness fairness_of(const RunShared& run, const results::Run& result) 
   return fairness;
 }
 
+/// Nothing if sections of one key may be inside together, or hold several locks at once.
+std::optional<double> lock_taken(const RunShared& run, const results::Run& result) {
+  const Workload& load = run.workload;
+  if (!run.strategy.traits.promises_exclusion || load.has_shared_sections() ||
+      load.has_transactions()) {
+    return std::nullopt;
+  }
+  return service_times({&result, 1})
+      .lock_taken(result.sections_per_second, {.busiest_key = busiest_key_share(load)});
+}
+
 void summarise_audit(const RunShared& run, results::Run& result) {
   results::Audit& audit = result.audit;
   const AuditTotals totals = run.audit.totals();
@@ -182,6 +194,7 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
     result.commands.emplace(command, to_distribution(times));
   }
   derive_ratios(counts, result);
+  result.lock_taken = lock_taken(run, result);
   result.fairness = fairness_of(run, result);
   summarise_audit(run, result);
 }

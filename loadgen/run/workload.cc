@@ -44,10 +44,10 @@ double busiest_draw_share(const Workload& workload) {
   if (const auto& hot = workload.hot_set) {
     return std::max(hot->share / hot->keys, (1 - hot->share) / (workload.key_count() - hot->keys));
   }
+  if (workload.key_per_client || workload.key_skew == 0) return 1.0 / workload.key_count();
   double weights = 0;
-  for (int key = 1; key <= workload.key_count(); ++key) {
-    weights += workload.key_per_client ? 1 : std::pow(key, -workload.key_skew);
-  }
+  for (int key = 1; key <= workload.key_count(); ++key)
+    weights += std::pow(key, -workload.key_skew);
   return 1 / weights;
 }
 

@@ -97,8 +97,8 @@ LOCKBENCH_DESCRIBE(Costs, (throughput), (node_seconds), (node_commands))
 
 template <class Visitor>
 void describe(Visitor& v, Is<Run> auto& run) {
-  LOCKBENCH_VISIT(run, strategy, backend, repetition, load, warmup_seconds, duration_seconds,
-                  sections, sections_per_second, outcomes)
+  LOCKBENCH_VISIT(run, strategy, backend, repetition, load, (interrupted), warmup_seconds,
+                  duration_seconds, sections, sections_per_second, (lock_taken), outcomes)
   for (const auto& field : kRunCounts) v(field.name, run.*field.member);
   for (const auto& field : kRunDistributions) v(field.name, run.*field.member);
   v.group("releases", [&run](auto& releases) {
@@ -120,7 +120,8 @@ LOCKBENCH_DESCRIBE(Hazard, scenario, strategy, expected, observed, agrees, evide
 LOCKBENCH_DESCRIBE(CapacityRate, rate, decision, samples, steps, missed_steps, invalid_steps,
                    figure_low, figure_high, rho, acquire, reason)
 LOCKBENCH_DESCRIBE(Capacity, strategy, objective, clients, keys, lowest, highest, ceiling, limit,
-                   limit_reason, confirmed, (violated), planned_rate, utilisation, headroom, rates)
+                   limit_reason, confirmed, (violated), planned_rate, utilisation, headroom,
+                   (keys_needed), rates)
 
 template <class Visitor>
 void describe(Visitor& v, Is<Observed> auto& family) {

@@ -405,8 +405,9 @@ std::string another_schema(const json& document) {
 /// An error if the result has more than commands can produce, as each item costs work; else empty.
 std::string beyond_commands(const Result& result) {
   constexpr std::size_t kMostStrategies = 256, kMostLoads = 16, kMostOfExperiment = 500;
-  // Each load of an experiment adds only a row to its table.
-  const std::size_t most_loads = is_experiment(result) ? kMostOfExperiment : kMostLoads;
+  // Each load of an experiment or of a sweep adds only a row to its table.
+  const bool rows = is_experiment(result) || is_sweep(result);
+  const std::size_t most_loads = rows ? kMostOfExperiment : kMostLoads;
   std::set<std::string_view> strategies, scenarios;
   std::vector<const Load*> loads;
   for (const Run& run : result.runs) {

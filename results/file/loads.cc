@@ -50,14 +50,13 @@ bool same_value(const OptionValue& a, const OptionValue& b) {
   return *x == *y || std::abs(*x - *y) <= kRounding * std::min(std::abs(*x), std::abs(*y));
 }
 
-/// Like output options, these change neither the load nor the servers.
-constexpr std::array<std::string_view, 5> kFree{"strategies", "repeat", "seed", "strict",
-                                                "threshold"};
+/// Which runs there are, and not how they are made.
+constexpr std::array<std::string_view, 3> kFree{"strategies", "repeat", "seed"};
 /// An option of private servers; older files lack it.
 constexpr const char* kTls = "tls";
 
 bool may_differ(std::string_view option) {
-  return is_of_output(option) || option == kTls || std::ranges::find(kFree, option) != kFree.end();
+  return option == kTls || std::ranges::find(kFree, option) != kFree.end();
 }
 
 std::string shown(std::string_view text) {
@@ -81,14 +80,21 @@ std::string gibibytes(std::uint64_t bytes) {
 
 }  // namespace
 
-std::string label(const Load& load) {
+std::string label(const Load& load, const Result& result) {
   std::string text = load.name.empty() ? "load" : load.name;
   if (load.held_locks) {
     text = fmt::format("{} lock{} held", human_count(static_cast<double>(*load.held_locks)),
                        *load.held_locks == 1 ? "" : "s");
   }
   if (load.nodes) text = label(*load.nodes, load.clients);
-  if (load.rate) text += fmt::format(" at {}/s", human_number(*load.rate));
+  if (load.rate) {
+    // Rates of a sweep may be closer to each other than three digits show.
+    text += fmt::format(" at {}/s", is_swept(result, "rate") ? fmt::format("{}", *load.rate)
+                                                             : human_number(*load.rate));
+  }
+  if (is_swept(result, "clients")) {
+    text += fmt::format(", {} client{}", load.clients, load.clients == 1 ? "" : "s");
+  }
   if (load.rtt_seconds > 0) text += fmt::format(", RTT {}", human_seconds(load.rtt_seconds));
   return text;
 }
@@ -96,6 +102,16 @@ std::string label(const Load& load) {
 bool is_experiment(const Result& result) {
   return std::ranges::any_of(result.runs,
                              [](const Run& run) { return run.load.held_locks || run.load.nodes; });
+}
+
+bool is_swept(const Result& result, const std::string& option) {
+  const auto found = result.workload.find(option);
+  return found != result.workload.end() &&
+         std::holds_alternative<std::vector<std::string>>(found->second);
+}
+
+bool is_sweep(const Result& result) {
+  return is_swept(result, "rate") || is_swept(result, "clients");
 }
 
 bool has_several_loads(const Result& result) {
@@ -113,7 +129,7 @@ bool loads_differ(const Result& result) {
 
 std::string name_of(const Run& run, const Result& result) {
   if (!loads_differ(result)) return run.strategy;
-  return fmt::format("{} ({})", run.strategy, label(run.load));
+  return fmt::format("{} ({})", run.strategy, label(run.load, result));
 }
 
 std::vector<Result> split_by_load(const Result& result) {
@@ -147,13 +163,6 @@ std::string text_in(const std::map<std::string, OptionValue>& values, const std:
 }
 
 std::string value_text(const OptionValue& value) { return std::visit(ValueText{}, value); }
-
-bool is_of_output(std::string_view key) {
-  constexpr std::array<std::string_view, 15> kKeys{
-      "out",  "format",         "columns", "quiet",  "config", "hdr",      "report",
-      "push", "metrics_listen", "linger",  "resume", "record", "workload", "events", "history"};
-  return std::ranges::find(kKeys, key) != kKeys.end();
-}
 
 std::vector<std::string> incompatibilities(const Result& a, const Result& b) {
   std::vector<std::string> lines;

@@ -22,12 +22,17 @@ auto grouped(const std::vector<Item>& items, KeyOf key_of) {
   return groups;
 }
 
-/// Tells the loads of one result apart: "demand at 350/s", "alone, RTT 1 ms", "1k locks held",
-/// "5 nodes, 2 down, 1 client".
-std::string label(const Load& load);
+/// Tells the loads of this result apart: "demand at 350/s", "alone, RTT 1 ms", "1k locks held",
+/// "5 nodes, 2 down, 1 client", in a sweep "saturated, 10 clients".
+std::string label(const Load& load, const Result& result);
 
 /// Whether the runs are those of an experiment, which varies held locks or nodes.
 bool is_experiment(const Result& result);
+
+/// Whether the option, "rate" or "clients", had several values: a load at each of them.
+bool is_swept(const Result& result, const std::string& option);
+/// Whether one of them had.
+bool is_sweep(const Result& result);
 
 /// Whether some runs had different loads.
 bool loads_differ(const Result& result);
@@ -50,11 +55,8 @@ std::string text_in(const std::map<std::string, OptionValue>& values, const std:
 /// As people read it: "yes", "0.002", "redis-* etcd"; empty for null.
 std::string value_text(const OptionValue& value);
 
-/// Whether the option only says where output goes and does not affect the measurement.
-bool is_of_output(std::string_view key);
-
 /// Differences in workload, machine or servers that make two results incomparable, one line each.
-/// Repetitions, seed, output and the choice of strategies may differ.
+/// Repetitions, seed and the choice of strategies may differ.
 std::vector<std::string> incompatibilities(const Result& a, const Result& b);
 /// The first ones, and how many more there are.
 std::string in_one_line(const std::vector<std::string>& differences);

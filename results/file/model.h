@@ -273,10 +273,14 @@ struct Run {
   std::string strategy, backend;
   int repetition = 1;
   Load load;
-  double warmup_seconds = 0;  ///< load before the measured part
+  std::optional<bool> interrupted;  ///< true: a stop cut it short; nothing otherwise
+  double warmup_seconds = 0;        ///< load before the measured part
   double duration_seconds = 0;
   std::uint64_t sections = 0;
   double sections_per_second = 0;
+  /// Share of the time in which the busiest lock was held or being handed over; nothing if sections
+  /// do not exclude each other, or take several locks.
+  std::optional<double> lock_taken;
   Outcomes outcomes;
   std::uint64_t leases_lost = 0, shared_sections = 0;
   /// From the end of a lost lease's validity until its client knew. For a lease lost before that
@@ -419,11 +423,25 @@ struct Capacity {
   /// `utilisation`: the planned rate divided by `lowest`. `headroom`: the share by which the load
   /// can grow to reach `lowest`.
   std::optional<double> planned_rate, utilisation, headroom;
+  /// Keys that the planned rate needs, each with the load of a key here; nothing if it is kept, or
+  /// if more keys would not help.
+  std::optional<std::uint64_t> keys_needed;
   std::vector<CapacityRate> rates;  ///< ascending
 
   /// Whether the planned rate was shown to be too high: by a miss up to that rate, or the ceiling.
   bool planned_too_high() const {
     return planned_rate && (*planned_rate >= highest || (ceiling && *planned_rate >= *ceiling));
+  }
+  /// The highest rate above `lowest` that each of its steps met, though they do not decide it; null
+  /// if there is none.
+  const CapacityRate* met_only() const {
+    const CapacityRate* met = nullptr;
+    for (const CapacityRate& one : rates) {
+      if (one.rate <= lowest) continue;
+      if (one.decision != "open" || one.missed_steps > 0) break;
+      met = &one;
+    }
+    return met;
   }
   /// The findings at that rate; null if it was not measured.
   const CapacityRate* at(double rate) const {

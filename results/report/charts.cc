@@ -12,6 +12,7 @@
 
 #include "results/file/loads.h"
 #include "results/stats/figures.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/text.h"
 
 namespace lockbench::results::report {
@@ -203,6 +204,52 @@ std::vector<Chart> charts_of(const Result& result) {
     charts.push_back(std::move(*chart));
   }
   return charts;
+}
+
+std::vector<Chart> sweep_charts(const Result& result) {
+  const bool by_rate = is_swept(result, "rate");
+  const Chart::Axis x{by_rate ? "sections asked for per second" : "clients", false};
+  const std::string over = by_rate ? " by rate" : " by clients";
+  Chart p99{.title = "Time to acquire" + over,
+            .note =
+                "The 99th percentile. Where a lock is full, it only grows with the length of "
+                "the run: the table says from where on.",
+            .x = x,
+            .y = {"time to acquire, p99", true}};
+  Chart rate{.title = "Throughput" + over, .x = x, .y = {"sections per second"}};
+  // With both, a line for each number of clients.
+  const bool both = by_rate && is_swept(result, "clients");
+  std::map<std::string, std::map<double, std::vector<const Run*>>> lines;
+  std::vector<std::string> names;
+  for (const StrategyLoads& one : strategy_loads(result)) {
+    for (const auto& [load, points] : one.points) {
+      for (std::size_t point = 0; point < points.size(); ++point) {
+        const auto runs = one.counting_runs(load, point);
+        const double at =
+            by_rate ? points[point].rate.value_or(0) : static_cast<double>(points[point].clients);
+        if (runs.empty() || !(at > 0)) continue;
+        std::string name = one.strategy;
+        if (both) name += fmt::format(", {} clients", points[point].clients);
+        if (!lines.contains(name)) names.push_back(name);
+        auto& its = lines[name][at];
+        its.insert(its.end(), runs.begin(), runs.end());
+      }
+    }
+  }
+  names.resize(std::min(names.size(), kMostStrategies));
+  for (const std::string& name : names) {
+    const bool at_first = p99.lines.size() < kMostShown;
+    Chart::Line waits{name, {}, at_first}, served{name, {}, at_first};
+    for (const auto& [at, its] : lines[name]) {
+      const auto wait = median_figure(its, "acquire.p99");
+      const auto throughput = median_figure(its, "sections_per_second");
+      waits.points.emplace_back(at, wait ? wait->value : kUnknown);
+      served.points.emplace_back(at, throughput ? throughput->value : kUnknown);
+    }
+    p99.lines.push_back(std::move(waits));
+    rate.lines.push_back(std::move(served));
+  }
+  return {std::move(p99), std::move(rate)};
 }
 
 std::string to_json(const std::vector<Chart>& charts) {

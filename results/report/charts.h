@@ -60,6 +60,9 @@ OverTime over_time(std::span<const SeriesPoint> series);
 /// Percentiles, throughput and waits over time of a result of one load.
 std::vector<Chart> charts_of(const Result& result);
 
+/// Of a sweep of rates or clients: the p99 and the throughput at each. A result of one named load.
+std::vector<Chart> sweep_charts(const Result& result);
+
 /// JSON that can stand inside an HTML element: no "<", ">" or "&", ASCII only. NaN becomes null.
 std::string to_json(const std::vector<Chart>& charts);
 

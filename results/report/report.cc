@@ -26,9 +26,28 @@ constexpr std::size_t kMostLoads = 12;
 constexpr std::size_t kMostHistories = 6, kMostMoments = 100;
 constexpr std::size_t kMostCode = 4000;
 
-std::string name_of(const Source& source) {
-  const std::string name = std::filesystem::path(source.file).filename().string();
-  return name.empty() ? source.result.id : name;
+/// The ends of the files' paths that tell them apart: "a/out.json" and "b/out.json".
+std::vector<std::string> names_of(std::span<const Source> sources) {
+  std::vector<std::string> names;
+  std::map<std::string, int> times;
+  for (const Source& source : sources) {
+    const std::filesystem::path path(source.file);
+    std::filesystem::path rest = path.parent_path();
+    std::string name = path.filename().string();
+    const auto is_anothers = [&](const Source& other) {
+      return other.file != source.file && (other.file == name || other.file.ends_with("/" + name));
+    };
+    // Ends, as each round takes a folder from the path.
+    while (rest.has_filename() && std::ranges::any_of(sources, is_anothers)) {
+      name = (rest.filename() / name).string();
+      rest = rest.parent_path();
+    }
+    if (name.empty()) name = source.result.id;
+    // The same file, or a path that is the end of another.
+    const int time = ++times[name];
+    names.push_back(time == 1 ? name : fmt::format("{} ({})", name, time));
+  }
+  return names;
 }
 
 std::string heading(int level, std::string_view text) {
@@ -94,15 +113,16 @@ class Page {
   }
 
   /// Shows side by side the strategies that several results have.
-  void add_overview(std::span<const Source> sources) {
+  void add_overview(std::span<const Source> sources, const std::vector<std::string>& names) {
     std::vector<Field<std::string>> fields{
         {{"strategy", "", "strategy"}, [](const std::string& strategy) { return strategy; }}};
     std::map<std::string, std::size_t> times;
     std::vector<std::string> strategies;
-    for (const Source& source : sources) {
-      if (source.result.runs.empty() || is_experiment(source.result)) continue;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const Result& result = sources[i].result;
+      if (result.runs.empty() || is_experiment(result)) continue;
       std::map<std::string, const Run*> runs;
-      for (const Run* run : typical_runs(source.result)) {
+      for (const Run* run : typical_runs(result)) {
         runs[run->strategy] = run;
         if (++times[run->strategy] == 1) strategies.push_back(run->strategy);
       }
@@ -115,7 +135,7 @@ class Page {
         const bool timed = run != runs.end() && run->second->acquire.count > 0;
         return timed ? Cell(run->second->acquire.p99) : Cell();
       };
-      fields.push_back({{"", name_of(source), "per s", Unit::number}, rate});
+      fields.push_back({{"", names[i], "per s", Unit::number}, rate});
       fields.push_back({{"", "acquire", "p99", Unit::seconds}, p99});
     }
     std::erase_if(strategies, [&](const std::string& one) { return times[one] < 2; });
@@ -125,7 +145,7 @@ class Page {
                  "Strategies in more than one result. lockbench compare tells whether a "
                  "difference is significant.") +
              results::to_html(table_of(fields, strategies)) +
-             results::to_html(differences(sources));
+             results::to_html(differences(sources, names));
   }
 
   void add(const std::string& html) { body_ += html; }
@@ -145,14 +165,14 @@ class Page {
 
  private:
   /// Results of different workloads or machines say little about each other.
-  static std::vector<Sentence> differences(std::span<const Source> sources) {
+  static std::vector<Sentence> differences(std::span<const Source> sources,
+                                           const std::vector<std::string>& names) {
     std::vector<Sentence> said;
-    for (const Source& source : sources.subspan(1)) {
-      const auto differing = incompatibilities(sources.front().result, source.result);
+    for (std::size_t i = 1; i < sources.size(); ++i) {
+      const auto differing = incompatibilities(sources.front().result, sources[i].result);
       if (differing.empty()) continue;
-      said.emplace_back(Tone::doubtful,
-                        fmt::format("{} and {} differ in {}", name_of(sources.front()),
-                                    name_of(source), in_one_line(differing)));
+      said.emplace_back(Tone::doubtful, fmt::format("{} and {} differ in {}", names.front(),
+                                                    names[i], in_one_line(differing)));
     }
     return said;
   }
@@ -183,10 +203,11 @@ class Page {
     if (result.runs.empty()) return;
     const bool several = has_several_loads(result);
     std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
-    // The charts compare strategies, not the points of an experiment.
-    if (is_experiment(result)) loads.clear();
+    // The charts compare strategies, not the points of an experiment or a sweep.
+    if (is_experiment(result) || is_sweep(result)) loads.clear();
+    if (is_sweep(result)) add_sweep_charts(result);
     for (std::size_t i = 0; i < std::min(loads.size(), kMostLoads); ++i) {
-      const std::string load = several ? label(loads[i].runs.front().load) : "";
+      const std::string load = several ? label(loads[i].runs.front().load, result) : "";
       for (Chart& chart : charts_of(loads[i])) add_chart(std::move(chart), load);
     }
     if (loads.size() > kMostLoads) {
@@ -195,6 +216,15 @@ class Page {
     }
     body_ += folded_away("All figures of each strategy",
                          results::to_html(*chosen(run_table(result, {}), {"all"})));
+  }
+
+  void add_sweep_charts(const Result& result) {
+    for (const auto& [load, runs] :
+         grouped(result.runs, [](const Run& run) { return run.load.name; })) {
+      Result one{.workload = result.workload};
+      for (const Run* run : runs) one.runs.push_back(*run);
+      for (Chart& chart : sweep_charts(one)) add_chart(std::move(chart), load);
+    }
   }
 
   /// The events of each play, by scenario.
@@ -277,7 +307,7 @@ class Page {
     body_ += folded_away("Environment", pairs_html("what", "which", facts));
     std::vector<std::pair<std::string, std::string>> settings;
     for (const auto& [name, value] : result.workload) {
-      if (!is_of_output(name)) settings.emplace_back(name, value_text(value));
+      settings.emplace_back(name, value_text(value));
     }
     body_ +=
         folded_away("All settings (durations in seconds)", pairs_html("option", "value", settings));
@@ -307,22 +337,22 @@ class Page {
 
 std::string to_page(std::span<const Source> sources, const std::string& nonce) {
   const bool alone = sources.size() == 1;
+  const std::vector<std::string> names = names_of(sources);
   const std::string title =
-      "lockbench: " + (alone ? name_of(sources[0]) : fmt::format("{} results", sources.size()));
+      "lockbench: " + (alone ? names.front() : fmt::format("{} results", sources.size()));
   Page page;
   page.add(heading(1, title));
   if (!alone) {
     std::string links;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      links +=
-          fmt::format("<li><a href=\"#part{}\">{}</a></li>", i, html_text(name_of(sources[i])));
+      links += fmt::format("<li><a href=\"#part{}\">{}</a></li>", i, html_text(names[i]));
     }
     page.add("<nav><ul>" + links + "</ul></nav>\n");
-    page.add_overview(sources);
+    page.add_overview(sources, names);
   }
   for (std::size_t i = 0; i < sources.size(); ++i) {
     page.add(fmt::format("<article id=\"part{}\">\n", i));
-    if (!alone) page.add(heading(2, name_of(sources[i])));
+    if (!alone) page.add(heading(2, names[i]));
     page.add_part(sources[i]);
     page.add("</article>\n");
   }

@@ -145,6 +145,7 @@ constexpr std::array kKnown{
     Known{"leases_lost", Unit::count, Good::lower},
     Known{"audit.lost_updates", Unit::count, Good::lower},
     Known{"audit.overlaps", Unit::count, Good::lower},
+    Known{"lock_taken", Unit::share, Good::unknown, false},
     Known{"sections", Unit::count, Good::higher, false},
     Known{"outcomes.acquired", Unit::count, Good::higher, false},
     Known{"fairness.longest_wait_seconds", Unit::seconds, Good::lower, false},

@@ -77,20 +77,37 @@ void add_planned(const Capacity& capacity, Lines& lines) {
                     (between ? fmt::format(", {:.2g} times what is kept",
                                            *capacity.planned_rate / capacity.lowest)
                              : ""));
-  } else if (between) {
-    lines.push_back(planned + " not decided; it is above the kept and below the missed rate");
-  } else if (!capacity.headroom) {
-    lines.push_back(planned + " no rate kept the objective");
+  } else if (!(capacity.lowest > 0) || between) {
+    const CapacityRate* at = capacity.at(*capacity.planned_rate);
+    const CapacityRate* met = capacity.met_only();
+    if (at != nullptr && at->missed_steps == 0) {
+      lines.push_back(
+          fmt::format("{} not decided, but met in {} of {} steps", planned, at->steps, at->steps));
+    } else if (at == nullptr && met != nullptr && met->rate >= *capacity.planned_rate) {
+      lines.push_back(planned + " not decided, but a higher rate was met");
+    } else {
+      lines.push_back(planned + " not decided");
+    }
   } else {
     lines.push_back(fmt::format("{} kept, headroom {:.0f} %", planned, 100 * *capacity.headroom));
   }
+  if (!capacity.keys_needed) return;
+  lines.push_back(fmt::format(
+      "keys: {}/s need at least {}, if the store carries them: measure --keys {} --planned-rate {}",
+      human_number(*capacity.planned_rate), *capacity.keys_needed, *capacity.keys_needed,
+      *capacity.planned_rate));
 }
 
 void add_interval(const Capacity& capacity, Lines& lines) {
   const bool missed = std::isfinite(capacity.highest), any = capacity.lowest > 0;
   std::string line = capacity.objective;
+  const CapacityRate* met = capacity.met_only();
   line += any ? " is kept up to " + with_evidence(capacity, capacity.lowest)
-              : " was kept at none of the rates tried";
+              : " is not shown to be kept at any rate";
+  if (met != nullptr) {
+    line +=
+        fmt::format(", {} up to {}", any ? "met" : "but met", with_evidence(capacity, met->rate));
+  }
   if (missed) line += ", and missed from " + with_evidence(capacity, capacity.highest);
   if (!missed) {
     double tried = 0;
@@ -207,12 +224,18 @@ std::vector<std::string> experiment_findings(const Result& result) {
 Table capacity_table(const std::vector<Capacity>& capacities) {
   static const std::vector<Field<Capacity>> fields{
       {{"strategy", "", "strategy"}, &Capacity::strategy},
+      {{.key = "objective", .name = "objective", .show = Show::if_asked}, &Capacity::objective},
       {{"clients", "", "clients", Unit::count, 5}, &Capacity::clients},
       {{"keys", "", "keys", Unit::count, 6}, &Capacity::keys},
       {{"highest_kept_per_second", "kept", "up to /s", Unit::number},
        [](const Capacity& capacity) -> Cell {
          return {capacity.lowest, Tone::plain,
                  capacity.lowest > 0 ? human_number(capacity.lowest) : "none"};
+       }},
+      {{"highest_met_per_second", "met", "up to /s", Unit::number, 2, Show::if_any},
+       [](const Capacity& capacity) -> Cell {
+         const CapacityRate* met = capacity.met_only();
+         return met == nullptr ? Cell() : Cell(met->rate, Tone::doubtful);
        }},
       {{"kept_samples", "at that", "samples", Unit::count, 6}, of_kept(&CapacityRate::samples)},
       {{"kept_misses", "at that", "missed", Unit::text, 3},
@@ -224,11 +247,15 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
       {{"confirmed", "", "confirmed", Unit::text, 9}, &Capacity::confirmed},
       {{"violated", "", "violated", Unit::text, 5}, &Capacity::violated},
       {{"limit", "", "limit", Unit::text, 2}, &Capacity::limit},
+      {{.key = "limit_reason", .name = "reason", .show = Show::if_asked}, &Capacity::limit_reason},
+      {{"ceiling_per_second", "ceiling", "/s", Unit::number, 0, Show::if_asked},
+       &Capacity::ceiling},
       {{"planned_per_second", "planned", "/s", Unit::number, 10, Show::if_any},
        &Capacity::planned_rate},
       {{"planned_per_kept", "planned", "/ kept", Unit::number, 5, Show::if_any},
        &Capacity::utilisation},
       {{"headroom", "", "headroom", Unit::share, 11, Show::if_any}, &Capacity::headroom},
+      {{"keys_needed", "keys", "needed", Unit::count, 4, Show::if_any}, &Capacity::keys_needed},
   };
   return table_of(fields, capacities);
 }

@@ -184,7 +184,7 @@ std::string percentile_lines(const Distribution& distribution, std::uint64_t sam
 /// "redis-queue", "redis-queue.demand-at-350-s".
 std::string file_name_of(const Run& run, const Result& result) {
   if (!loads_differ(result)) return run.strategy;
-  std::string load = label(run.load);
+  std::string load = label(run.load, result);
   for (char& c : load) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
   }

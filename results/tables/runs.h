@@ -32,6 +32,10 @@ Cell cell_of(const std::optional<LoadFigure>& figure);
 /// A worst p99 of a client, over these runs: "max" if it is the longest of few waits.
 Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs);
 
+/// Whether their lock has no time left: it is taken nearly all the time, or serves less than asked
+/// for. More load, or a longer run, only waits longer.
+bool is_full(const std::vector<const Run*>& runs);
+
 /// The worst verdict of these runs.
 Cell verdict_cell(const std::vector<const Run*>& runs);
 

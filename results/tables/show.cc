@@ -170,6 +170,18 @@ void add_violations(const Result& result, Sentences& lines) {
   }
 }
 
+/// Locks that cannot carry the rate that was asked for.
+void add_full(const Result& result, Sentences& lines) {
+  Texts names;
+  for (const auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
+    if (runs.front()->load.rate && is_full(runs)) names.push_back(strategy);
+  }
+  if (names.empty()) return;
+  lines.push_back({Tone::bad, fmt::format("full: {}: no time of the lock is left at this rate, so "
+                                          "waits only grow with the length of the run",
+                                          listed(names))});
+}
+
 /// A line for each finding of a watch, and for everything that cannot be seen of a server.
 void add_observed(const Result& result, Sentences& lines) {
   for (const ObservedFinding& finding : result.findings) {
@@ -317,7 +329,12 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
   // A matrix has no columns to choose from, but the list of its cells has.
   const bool list = kind_of(result) == Kind::hazards && !look.columns.empty();
   if (look.format == Format::csv || list) {
-    return render({.table = complete_table(result, flaws)}, look);
+    auto rows = render({.table = complete_table(result, flaws)}, look);
+    if (rows || kind_of(result) != Kind::capacity) return rows;
+    // The answer of capacity has other columns than the rates that it tried.
+    auto answer = render({.table = capacity_table(*result.capacity)}, look);
+    return answer ? answer
+                  : tl::unexpected(rows.error() + "; and for the answer: " + answer.error());
   }
   if (!look.columns.empty()) {
     return render({.table = main_table(result, flaws), .lines = sentences_of(result, flaws)}, look);
@@ -335,6 +352,7 @@ std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
   if (has_several_loads(result)) {
     for (const std::string& one : conclusions(result, flaws)) lines.emplace_back(one);
   } else {
+    add_full(result, lines);
     add_violations(result, lines);
   }
   for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);

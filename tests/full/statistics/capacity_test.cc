@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 #include "loadgen/experiments/capacity_experiment.h"
 #include "loadgen/record/histogram.h"
@@ -77,22 +78,33 @@ CapacityInterval search(SimulatedLock lock, const Objective& objective, double s
   const std::vector<results::Threshold> objectives{
       results::parse_threshold(objective.text).value()};
   const double step = std::max(3.0, 20 * lock.service);
-  const auto sections = [&](double rate) {
-    return std::max(rate * step, 1 / (1 - objective.share));
+  const auto sections = [&](double rate, CapacitySearch::Length length) {
+    const bool full = length == CapacitySearch::Length::full;
+    return std::max(rate * step, full ? 1 / (1 - objective.share) : 1);
   };
   std::map<double, std::vector<results::Run>> rates;
+  std::set<double> only_brief;
   CapacitySearch search(
-      {.first_rate = 0.5 / lock.service, .ceiling = 1.5 / lock.service, .seconds = seconds},
-      [&](double rate) {
+      {.first_rate = 0.5 / lock.service,
+       .ceiling = 1.5 / lock.service,
+       .seconds = seconds,
+       .bracket_seconds = std::min(25.0, seconds / 2)},
+      [&](double rate, CapacitySearch::Length length) {
         const double began = lock.clock;
         auto& runs = rates[rate];
-        runs.push_back(
-            run_of(lock.waits(rate, static_cast<std::size_t>(std::ceil(sections(rate))), random)));
+        const bool brief = length == CapacitySearch::Length::brief;
+        if (!brief && only_brief.erase(rate) > 0) runs.clear();
+        if (brief && runs.empty()) only_brief.insert(rate);
+        runs.push_back(run_of(
+            lock.waits(rate, static_cast<std::size_t>(std::ceil(sections(rate, length))), random)));
         const RateRuling ruling = judge_rate(rate, runs, objectives, {});
-        return std::optional(
-            CapacitySearch::Step{ruling.decision, lock.clock - began, ruling.enough});
+        return std::optional(CapacitySearch::Step{ruling.decision, lock.clock - began,
+                                                  ruling.enough, false,
+                                                  judge_step(runs.back(), objectives).met});
       },
-      [&](double rate) { return sections(rate) / rate + 0.5; });
+      [&](double rate, CapacitySearch::Length length) {
+        return sections(rate, length) / rate + 0.5;
+      });
   return search.run();
 }
 

@@ -185,6 +185,27 @@ TEST(KilledRun, IsSavedAsFarAsItCameAndCanBeResumed) {
   }
 }
 
+TEST(KilledRun, KeepsARunThatEndedEarlyByItselfAndRepeatsOneThatAStopCutShort) {
+  const Scratch scratch;
+  const std::vector<std::string> command{"run",      "local-mutex", "--iterations", "50",
+                                         "--repeat", "2",           "--warmup",     "0ms",
+                                         "--out",    "r.json",      "--resume"};
+  ASSERT_EQ(lockbench(scratch, command).code, 0);
+  Json saved = read_result(scratch / "r.json");
+  saved.at("interrupted") = true;
+  saved.at("runs").at(0).at("release").at("max") = 77;
+  saved.at("runs").at(1).at("release").at("max") = 77;
+  saved.at("runs").at(1)["interrupted"] = true;
+  std::ofstream(scratch / "r.json") << saved;
+  const Outcome resumed = lockbench(scratch, command);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const Json result = read_result(scratch / "r.json");
+  ASSERT_EQ(result.at("runs").size(), 2U);
+  EXPECT_EQ(result.at("runs").at(0).at("release").at("max"), 77);
+  EXPECT_NE(result.at("runs").at(1).at("release").at("max"), 77);
+  EXPECT_FALSE(result.at("runs").at(1).contains("interrupted"));
+}
+
 TEST(KilledRun, IsNotResumedWithAnotherVersionOfItsServer) {
   const Scratch scratch;
   const std::vector<std::string> command{

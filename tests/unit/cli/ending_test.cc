@@ -273,6 +273,28 @@ TEST_F(ResultFileTest, IsThereAfterEachStepAndSaysSoAtTheEnd) {
   EXPECT_EQ(nothing + printed, "");
 }
 
+TEST_F(ResultFileTest, IsSavedAfterAStepOnlyIfThatTakesLittleOfTheTime) {
+  Written written;
+  Console console(written.stream(), false, false);
+  const std::string path = scratch_ / "r.json";
+  TimePoint now{1h};
+  // Each reading of the clock takes 100 ms, so that saving does.
+  ResultFile file(path, console, [&] { return now += 100ms; });
+  const auto saved = [&] { return results::load(path)->runs.size(); };
+  int saves = 0;
+  for (int run = 1; run <= 100; ++run) {
+    result_.runs.push_back(results::simple_run("none"));
+    now += 500ms;
+    const std::size_t before = run == 1 ? 0 : saved();
+    file.keep_step(result_);
+    saves += saved() != before ? 1 : 0;
+  }
+  EXPECT_GE(saves, 20) << "what a crash loses is bounded";
+  EXPECT_LE(saves, 30) << "and so is the time that saving takes";
+  file.keep(result_);
+  EXPECT_EQ(saved(), 100U);
+}
+
 TEST_F(ResultFileTest, AFullDiskIsSaidOnceAndDecidesAtTheEnd) {
   const test::Variable folder("TMPDIR", scratch_.path());
   const auto [said, printed] = outputs("/dev/full", [&](ResultFile& file) {

@@ -5,6 +5,7 @@
 
 #include "cli/commands/measurement.h"
 #include "cli/console/deploy.h"
+#include "results/file/loads.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "tests/unit/cli/fixtures.h"
@@ -14,6 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::SizeIs;
 using testing::StartsWith;
 
 TEST(Options, RenewalIsOffAutomaticOrEachSoOften) {
@@ -69,7 +71,7 @@ TEST(Options, AMissingValueIsNamedWithWhatIsAllowed) {
   const OptionList options = run_options();
   for (const Option& option : options.all()) {
     if (option.positional || option.flag) continue;
-    const auto taken = option.parse("");
+    const auto taken = option.parse({""});
     const std::string wanted = taken ? option.help : taken.error();
     const std::string name = "--" + option.name;
     for (const auto& args : std::vector<std::vector<std::string>>{
@@ -160,6 +162,35 @@ TEST(Options, TheCommandIsKeptWithoutWhereOutputWent) {
                                    "--prefer-writers=false", "--strict", "--config", file.path()));
 }
 
+TEST(Options, AListWithAWrongWordIsNotTakenAtAll) {
+  RunOptions values;
+  OptionList options = options_of(values);
+  EXPECT_FALSE(options.at("load").set("alone,demand,sturated"));
+  EXPECT_THAT(values.loads, testing::IsEmpty());
+  EXPECT_FALSE(options.at("threshold").set("acquire.p99<5ms,nonsense"));
+  EXPECT_THAT(values.thresholds, testing::IsEmpty());
+  EXPECT_TRUE(options.at("load").set("alone,demand"));
+  EXPECT_FALSE(options.at("load").set("saturated,x"));
+  EXPECT_THAT(values.loads, SizeIs(2)) << "as before";
+}
+
+TEST(Options, TheCommandThatIsKeptSetsTheSameOptions) {
+  const auto repeated = [](auto options, const std::vector<std::string>& args) {
+    using Options = decltype(options);
+    const auto first = parse<Options>(args);
+    if (!first) return first.error();
+    const std::vector<std::string>& words = first->output.command;
+    if (words.front() != Options::kCommand) return words.front();
+    const auto again = parse<Options>({words.begin() + 1, words.end()});
+    if (!again) return again.error();
+    return std::string(workload_record(*first) == workload_record(*again) ? "the same" : "another");
+  };
+  EXPECT_EQ(repeated(RunOptions(), {"redis-*", "etcd", "--rate=5,10", "--keys=per-client", "--hold",
+                                    "exp(2ms)", "--prefer-writers", "--out", "x.json"}),
+            "the same");
+  EXPECT_EQ(repeated(CapacityOptions(), {"redis-queue", "--slo", "acquire.p99<20ms"}), "the same");
+}
+
 TEST(Options, HelpShowsEachWithItsDefaultAfterAnExample) {
   const std::string text = ran({"run", "--help"}).out;
   EXPECT_THAT(text, StartsWith("Example: lockbench run "));
@@ -168,7 +199,7 @@ TEST(Options, HelpShowsEachWithItsDefaultAfterAnExample) {
     EXPECT_THAT(text, HasSubstr(option.positional ? option.value_name : "--" + option.name));
     EXPECT_THAT(text, HasSubstr(option.help.substr(0, 12)));
   }
-  EXPECT_THAT(text, HasSubstr("concurrent clients (default: the load's)"));
+  EXPECT_THAT(text, HasSubstr("several numbers: a sweep (default: the load's)"));
   EXPECT_THAT(text, HasSubstr("time to live of a lock (default: 10s)"));
   EXPECT_THAT(text, HasSubstr("(default: closed loop)"));
 }
@@ -201,7 +232,21 @@ const std::map<std::string, std::pair<std::string, std::string>> named_servers =
     {"zookeeper", {"zk://ann:hunter2@a,b:1/app", "a:2181,b:1/app"}},
     {"etcd", {"etcd://ann:hunter2@db,db2", "db:2379,db2:2379"}}};
 
-TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
+TEST(WorkloadRecord, ResultsThatWereOnlyJudgedOrShownOtherwiseAreComparable) {
+  const auto result = [](const std::vector<std::string>& args) {
+    results::Result made;
+    made.workload = workload_record(parse_run(args).value());
+    return made;
+  };
+  EXPECT_THAT(results::incompatibilities(result({}),
+                                         result({"--allow-no-grants", "--strict", "--threshold",
+                                                 "acquire.p99<5ms", "--quiet", "--out", "x.json"})),
+              testing::IsEmpty());
+  EXPECT_THAT(results::incompatibilities(result({}), result({"--ttl", "3s"})),
+              testing::ElementsAre("ttl 10 and 3"));
+}
+
+TEST(WorkloadRecord, HasEveryOptionThatChangesFiguresAndNoSecret) {
   std::string text =
       "redis = [\"redis://ann:hunter2@host:1/3\"]\n"
       "counter-redis = \"redis://:hunter2@other\"\n";
@@ -214,7 +259,9 @@ TEST(WorkloadRecord, HasEveryOptionAndNoSecret) {
                                   "--hold", "exp(2ms)", "--rate", "10", "redis-*"});
   ASSERT_TRUE(options) << options.error();
   const auto record = workload_record(*options);
-  EXPECT_EQ(record.size(), run_options().all().size());
+  for (const Option& option : run_options().all()) {
+    EXPECT_EQ(record.contains(option.key()), option.effect == Effect::figures) << option.name;
+  }
   using List = std::vector<std::string>;
   EXPECT_EQ(std::get<double>(record.at("ttl")), 1.5);
   EXPECT_EQ(std::get<std::string>(record.at("hold")), "exp(2ms)");
@@ -317,7 +364,6 @@ TEST(Options, ValuesThatAreRefusedAreNamedWithWhatIsAllowed) {
 }
 
 using testing::IsEmpty;
-using testing::SizeIs;
 
 TEST(FaultOption, IsRepeatableAndSorted) {
   const auto options =
@@ -397,7 +443,46 @@ TEST(FaultDeploy, AStrategyThatCannotHaveItIsAnErrorWhenNamedAndElseSkipped) {
       "--fault: store-kill@1s strikes private servers only: it cannot be combined with --redis");
   EXPECT_EQ(
       error(parse_run({"--fault", "partition:0.1@1s", "--clients", "9"}).value(), "redis-setnx"),
-      "--fault: partition:0.1@1s cuts off none of the 9 clients");
+      "--fault: partition:0.1@1s cuts off none of the 9 clients of load saturated");
+  // Of this load at either of its rates, 32 clients.
+  EXPECT_EQ(
+      error(parse_run({"--fault", "partition:0.1@1s", "--load", "demand"}).value(), "local-mutex"),
+      "local-mutex cannot run here: it has no server that partition:0.1@1s could strike");
+  EXPECT_THAT(
+      error(parse_run({"--fault", "partition:0.01@1s", "--load", "demand"}).value(), "redis-setnx"),
+      HasSubstr("none of the 32 clients of load demand"));
+}
+
+TEST(Sweep, IsALoadAtEachRateAndNumberOfClients) {
+  const auto options = parse_run({"--rate", "50,100,200", "--clients", "1,10"});
+  ASSERT_TRUE(options) << options.error();
+  std::vector<std::pair<int, double>> points;
+  for (const loadgen::Workload& point : options->points()) {
+    EXPECT_EQ(point.load, "demand");
+    points.emplace_back(point.clients, point.rate.value_or(0));
+  }
+  EXPECT_THAT(points,
+              testing::ElementsAre(std::pair(1, 50), std::pair(1, 100), std::pair(1, 200),
+                                   std::pair(10, 50), std::pair(10, 100), std::pair(10, 200)));
+  const OptionRecord record = workload_record(*options);
+  EXPECT_EQ(record.at("rate"), results::OptionValue(std::vector<std::string>{"50", "100", "200"}));
+  EXPECT_EQ(record.at("clients"), results::OptionValue(std::vector<std::string>{"1", "10"}));
+}
+
+TEST(Sweep, OfOneValueIsNone) {
+  const auto options = parse_run({"--rate", "50", "--clients", "3,3"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_THAT(options->points(), SizeIs(1));
+  EXPECT_EQ(workload_record(*options).at("rate"), results::OptionValue(50.0));
+  EXPECT_EQ(workload_record(*options).at("clients"), results::OptionValue(std::int64_t{3}));
+}
+
+TEST(Sweep, IsBounded) {
+  std::string rates = "1";
+  for (int rate = 2; rate <= 60; ++rate) rates += fmt::format(",{}", rate);
+  EXPECT_EQ(error_of({"--rate", rates}), "accepted");
+  EXPECT_EQ(error_of({"--rate", rates, "--clients", "1,2"}),
+            "--rate, --clients and --load make 120 loads: at most 100 are allowed");
 }
 
 }  // namespace

@@ -36,6 +36,21 @@ TEST_F(ReportCommand, WritesAPage) {
   EXPECT_THAT(written.err, HasSubstr("report in " + page));
 }
 
+TEST_F(ReportCommand, OpensNothingThatAFileNames) {
+  results::Result result = minimal_result();
+  result.runs = {results::simple_run("redis-queue")};
+  result.workload = {{"redis", std::vector<std::string>{"@/no/such/fifo"}},
+                     {"trace", std::string("/no/such/trace")},
+                     {"hold", std::string("quantiles:/no/such/file")}};
+  const std::string path = scratch_.write("r.json", results::to_json(result));
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"report", path, "--out", "-"}, {"show", path}}) {
+    const Ran shown = ran(command);
+    EXPECT_EQ(shown.code, 0) << shown.err;
+    EXPECT_EQ(shown.err, "");
+  }
+}
+
 TEST_F(ReportCommand, PrintsThePageOnStdoutForAHyphen) {
   const Ran printed = report({file("a.json"), "--out", "-"});
   EXPECT_EQ(printed.code, 0) << printed.err;

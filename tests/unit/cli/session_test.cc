@@ -209,6 +209,45 @@ TEST(Console, IsAsciiUnlessTheLocaleIsUtf8) {
   EXPECT_EQ(printed("C.UTF-8"), "acquire p99 12 µs\n±5 %\n\r\x1b[K3 µs\r\x1b[Kdone\n3 µs\r\x1b[K");
 }
 
+TEST(Console, KnowsEachSpellingOfUtf8) {
+  for (const auto& [locale, is_utf8] :
+       std::vector<std::pair<const char*, bool>>{{"en_US.UTF-8", true},
+                                                 {"en_US.UTF8", true},
+                                                 {"de_DE.utf8@euro", true},
+                                                 {"C.Utf-8", true},
+                                                 {"C", false},
+                                                 {"de_DE.ISO-8859-1", false}}) {
+    const test::Variable of_all("LC_ALL", locale);
+    EXPECT_EQ(is_utf8_locale(), is_utf8) << locale;
+  }
+}
+
+/// The status line that a console of 80 columns shows.
+std::string status_in(const char* locale, const std::string& line) {
+  const test::Variable of_all("LC_ALL", locale);
+  Written written;
+  Console console(written.stream(), true, false);
+  console.status(line);
+  return written.text().substr(std::string_view("\r\x1b[K").size());
+}
+
+TEST(Console, CutsAStatusBetweenCharacters) {
+  std::string micros;
+  for (int i = 0; i < 100; ++i) micros += "µ";
+  EXPECT_EQ(status_in("C.UTF-8", micros), micros.substr(0, 2 * 78) + "…");
+  EXPECT_EQ(status_in("C", micros), std::string(79, 'u'));
+  EXPECT_EQ(status_in("C", std::string(78, 'x') + "……"), std::string(78, 'x') + ".");
+}
+
+TEST(Console, RemembersItsLatestLines) {
+  Written written;
+  Console console(written.stream(), false, false);
+  for (const char* line : {"one", "two", "three"}) console.note(line);
+  console.warn("not saved so far: disk full");
+  EXPECT_THAT(console.latest(),
+              testing::ElementsAre("two", "three", "not saved so far: disk full"));
+}
+
 using Json = nlohmann::json;
 
 /// The events for a note, a warning and an event, even if the console is quiet.

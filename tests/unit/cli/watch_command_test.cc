@@ -282,6 +282,12 @@ TEST(WatchView, HasNoMoreLinesThanTheTerminal) {
   }
 }
 
+TEST(WatchView, ShowsWhatWasSaidAsItHidesTheTerminal) {
+  const auto view = watch_view(sample(), 40, {.width = 160}, {"not saved so far: disk full"});
+  EXPECT_THAT(view.at(2), HasSubstr("not saved so far: disk full"));
+  EXPECT_LE(watch_view(sample(), 2, {.width = 160}, {"a", "b", "c"}).size(), 2U);
+}
+
 TEST(WatchView, AsciiIsAscii) {
   watch::Picture picture = sample();
   picture.worst[0].lock = "lock:straße";

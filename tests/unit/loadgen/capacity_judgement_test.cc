@@ -90,6 +90,17 @@ TEST(CapacityRate, IsDecidedByAllStepsTogether) {
   EXPECT_EQ(ruling(runs).decision, Decision::missed);
 }
 
+TEST(CapacityRate, SaysWhatItLacks) {
+  EXPECT_THAT(ruling(std::vector(2, run_with(0))).rate.reason,
+              HasSubstr("2000 samples in 2 steps decide nothing yet"));
+  HistogramSnapshot waits;
+  for (int i = 0; i < 100; ++i) waits.record(1ms);
+  results::Run small = run_with(0);
+  small.acquire = to_distribution(waits);
+  EXPECT_THAT(ruling({small}).rate.reason,
+              HasSubstr("100 samples in 1 step decide nothing yet: another 900 take 9 s"));
+}
+
 TEST(CapacityRate, OfDisturbedStepsIsOnlyEverKept) {
   const auto disturbed = [](int long_waits) {
     std::vector<results::Run> runs(6, run_with(long_waits));

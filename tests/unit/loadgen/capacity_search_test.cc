@@ -14,6 +14,7 @@ namespace {
 using results::Decision;
 
 using Step = CapacitySearch::Step;
+using Length = CapacitySearch::Length;
 
 /// The result of a step at a rate that has been measured `times` times, including this step.
 using Shows = std::function<std::optional<Step>(double rate, int times)>;
@@ -33,17 +34,19 @@ Shows keeps_up_to(double capacity, double undecided = 0) {
 class Search {
  public:
   explicit Search(
-      Shows shows, CapacitySearch::Estimate estimate = [](double) { return kStep; })
+      Shows shows, CapacitySearch::Estimate estimate = [](double, Length) { return kStep; })
       : shows_(std::move(shows)), estimate_(std::move(estimate)) {}
 
   CapacityInterval run(const CapacitySearchPlan& plan) {
     steps_.clear();
+    made_.clear();
     elapsed_ = 0;
     CapacitySearch search(
         plan,
-        [this](double rate) {
+        [this](double rate, Length length) {
           const auto step = shows_(rate, ++steps_[rate]);
           if (step) elapsed_ += step->seconds;
+          made_.emplace_back(rate, length);
           return step;
         },
         estimate_);
@@ -52,12 +55,15 @@ class Search {
 
   /// Number of steps at each rate.
   const std::map<double, int>& steps() const { return steps_; }
+  /// Rates and lengths in order.
+  const std::vector<std::pair<double, Length>>& made() const { return made_; }
   double elapsed() const { return elapsed_; }
 
  private:
   const Shows shows_;
   const CapacitySearch::Estimate estimate_;
   std::map<double, int> steps_;
+  std::vector<std::pair<double, Length>> made_;
   double elapsed_ = 0;
 };
 
@@ -111,7 +117,7 @@ TEST(CapacitySearch, WhatStaysOpenIsLeftForBothEnds) {
 
 TEST(CapacitySearch, AnEndThatDoesNotHoldLeavesTimeForAnother) {
   // 100/s seems to be kept, until it has been measured six times more.
-  const auto seconds = [](double rate) { return 300 / rate; };
+  const auto seconds = [](double rate, Length = Length::full) { return 300 / rate; };
   Search search(
       [&](double rate, int times) {
         Decision decision = rate < 200 ? Decision::open : Decision::missed;
@@ -142,12 +148,72 @@ TEST(CapacitySearch, GoesOnElsewhereWhereStepsAreDisturbed) {
   EXPECT_EQ(search.steps().at(400), 5);
 }
 
-TEST(CapacitySearch, MeasuresAPlannedRateThatMayBeTheLimit) {
+TEST(CapacitySearch, DecidesAPlannedRateFirstUnlessThatTakesTooLong) {
   Search search(keeps_up_to(437));
-  search.run({.first_rate = 250, .planned = 300});
-  EXPECT_TRUE(search.steps().contains(300));
-  search.run({.first_rate = 250, .planned = 20});
-  EXPECT_FALSE(search.steps().contains(20)) << "lower than one that is kept";
+  for (const double planned : {300.0, 20.0, 5000.0}) {
+    search.run({.first_rate = 250, .planned = planned});
+    EXPECT_EQ(search.made().front().first, planned);
+    EXPECT_GE(search.steps().at(planned), 5);
+  }
+  // Its steps take 30 s each.
+  Search slow(keeps_up_to(437), [](double rate, Length) { return 300 / rate; });
+  slow.run({.first_rate = 250, .planned = 10});
+  EXPECT_FALSE(slow.steps().contains(10)) << "lower than one that is kept";
+  Search brief(keeps_up_to(437), [](double rate, Length length) {
+    return length == Length::full ? 300 / rate : kStep;
+  });
+  brief.run({.first_rate = 250, .planned = 10, .bracket_seconds = 25});
+  EXPECT_EQ(brief.made().front(), std::pair(10.0, Length::brief)) << "a single step is cheap";
+}
+
+/// Each step meets the objective up to the capacity, and none decides anything.
+Shows meets_up_to(double capacity) {
+  return [=](double rate, int) {
+    return Step{Decision::open, kStep, false, false, rate <= capacity};
+  };
+}
+
+TEST(CapacitySearch, BracketsTheAnswerFirstAndSaysSo) {
+  Search search(meets_up_to(437));
+  double met = 0, not_met = 0;
+  search.run({.first_rate = 50,
+              .seconds = 300,
+              .bracket_seconds = 30,
+              .bracketed = [&](double below, double above) {
+                met = below;
+                not_met = above;
+              }});
+  EXPECT_LE(met, 437);
+  EXPECT_GT(not_met, 437);
+  EXPECT_LE(not_met, 1.5 * met);
+  const auto first_full =
+      std::ranges::find(search.made(), Length::full, &std::pair<double, Length>::second);
+  ASSERT_NE(first_full, search.made().end());
+  EXPECT_LE(first_full - search.made().begin(), 10) << "in 30 s";
+  EXPECT_EQ(first_full->first, met) << "goes on upwards from what is probably kept";
+}
+
+TEST(CapacitySearch, NarrowsTheBracketWhereAFullStepTakesTooLong) {
+  Search search(meets_up_to(437),
+                [](double, Length length) { return length == Length::full ? 100 : kStep; });
+  const CapacityInterval found =
+      search.run({.first_rate = 50, .seconds = 60, .bracket_seconds = 9});
+  EXPECT_EQ(found.kept, 0) << "nothing was decided";
+  EXPECT_EQ(search.elapsed(), 60);
+  const auto above = search.steps().upper_bound(437);
+  ASSERT_NE(above, search.steps().end());
+  EXPECT_LE(above->first, 1.5 * std::prev(above)->first);
+}
+
+TEST(CapacitySearch, SaysThatNoRateWasMet) {
+  double met = 1, not_met = 0;
+  Search(meets_up_to(0))
+      .run({.first_rate = 100, .bracket_seconds = 12, .bracketed = [&](double below, double above) {
+              met = below;
+              not_met = above;
+            }});
+  EXPECT_EQ(met, 0);
+  EXPECT_EQ(not_met, 12.5) << "100, 50, 25 and 12.5";
 }
 
 TEST(CapacitySearch, EndsInTimeWhateverItIsTold) {
@@ -166,7 +232,7 @@ TEST(CapacitySearch, AStopKeepsWhatIsKnown) {
         if (left-- == 0) return std::nullopt;
         return Step{rate < 300 ? Decision::kept : Decision::missed, 1};
       },
-      [](double) { return 1.0; });
+      [](double, Length) { return 1.0; });
   const CapacityInterval found = search.run({.first_rate = 100});
   EXPECT_EQ(search.elapsed(), 3) << "nothing after the stop";
   EXPECT_GE(found.kept, 100);
@@ -201,6 +267,20 @@ TEST(CapacityExperiment, RemembersWhetherALockLetTwoIn) {
     return outcome(AcquireOutcome::refused);
   }};
   EXPECT_EQ(measured_briefly(scripted("refuses", refuses)).capacity.violated, std::nullopt);
+}
+
+TEST(KeysNeeded, AreThoseThatCarryThePlannedRateAsTheyDidHere) {
+  results::Capacity capacity{.keys = 2, .lowest = 100, .highest = 110, .limit = "lock"};
+  const auto needed = [&](double planned, const Workload& load = {}) {
+    capacity.planned_rate = planned;
+    return keys_needed(capacity, load);
+  };
+  EXPECT_EQ(needed(101), 3U);
+  EXPECT_EQ(needed(1500), 30U);
+  EXPECT_EQ(needed(100), std::nullopt) << "it is kept";
+  EXPECT_EQ(needed(1500, {.key_skew = 1}), std::nullopt);
+  capacity.limit = "store";
+  EXPECT_EQ(needed(1500), std::nullopt);
 }
 
 TEST(CapacityExperiment, TakesTheTimeOfItsStepsWhereHoldsAreLong) {

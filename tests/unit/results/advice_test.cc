@@ -35,6 +35,19 @@ TEST(Advice, SaysFirstWhatBrokeInAnyRepetition) {
   EXPECT_THAT(advice(result, {}), IsEmpty());
 }
 
+TEST(Advice, SaysFirstThatALockIsFullAtTheRateAskedFor) {
+  Result result = minimal_result();
+  result.runs = {simple_run("busy"), simple_run("free"), simple_run("slow")};
+  for (auto& run : result.runs) run.load.rate = 100;
+  result.runs[0].lock_taken = 0.99;
+  result.runs[1].lock_taken = 0.7;
+  result.runs[2].outcomes = {.acquired = 90, .timed_out = 10};
+  result.runs[2].audit.verdict = Verdict::violated;
+  EXPECT_THAT(advice(result, {}).at(0), says(Tone::bad, "full: busy and slow: no time"));
+  for (auto& run : result.runs) run.load.rate.reset();
+  EXPECT_THAT(advice(result, {}).at(0), says(Tone::bad, "violated")) << "closed loops fill it";
+}
+
 TEST(Advice, TellsWhatAWatchFoundAndWhatToDo) {
   Result result = minimal_result();
   result.observed.emplace();
@@ -151,6 +164,32 @@ TEST(RenewalFindings, ACostHasAnIntervalAndNoiseIsNone) {
               HasSubstr("4.0 % of their throughput (no interval)"));
   EXPECT_THAT(renewal_that_cost({-0.04}).finding, HasSubstr("none that can be shown, smallest "));
   EXPECT_THAT(experiment_findings(full_result()), IsEmpty());
+}
+
+TEST(CapacityFindings, SayWhatStepsMetWhereTheTimeDecidedNothing) {
+  Capacity capacity{.strategy = "a",
+                    .objective = "acquire.p99<2s",
+                    .highest = std::numeric_limits<double>::quiet_NaN(),
+                    .ceiling = 3.3,
+                    .planned_rate = 1,
+                    .rates = {{.rate = 1, .decision = "open", .samples = 6, .steps = 1},
+                              {.rate = 2.2,
+                               .decision = "open",
+                               .samples = 40,
+                               .steps = 3,
+                               .reason = "another 960 take 7 min"},
+                              {.rate = 2.9, .decision = "open", .steps = 1, .missed_steps = 1}}};
+  const auto said = findings(capacity);
+  EXPECT_THAT(said[0], AllOf(HasSubstr("not shown to be kept at any rate, but met up to 2.2/s (40 "
+                                       "samples, missed in 0 of 3 steps)"),
+                             HasSubstr("the hold allows no more than 3.3/s")));
+  EXPECT_THAT(said[1], HasSubstr("another 960 take 7 min"));
+  EXPECT_EQ(said.back(), "planned 1/s: not decided, but met in 1 of 1 steps");
+  capacity.planned_rate = 1.5;
+  EXPECT_EQ(findings(capacity).back(), "planned 1.5/s: not decided, but a higher rate was met");
+  EXPECT_THAT(*render(Result{.capacity = {{capacity}}}, {}, {}), HasSubstr("up to /s"));
+  capacity.keys_needed = 4;
+  EXPECT_THAT(findings(capacity).back(), HasSubstr("keys: 1.5/s need at least 4"));
 }
 
 TEST(ExperimentTable, IsOneOfRunsWithWhatVaries) {

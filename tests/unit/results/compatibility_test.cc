@@ -39,10 +39,8 @@ TEST(Incompatibilities, TlsIsNamedAlsoBesideAFileThatDoesNotKnowIt) {
 TEST(Incompatibilities, WhatDoesNotTouchTheLoadMayDiffer) {
   const Result a = full_result();
   Result b = a;
-  b.workload["quiet"] = true;
   b.workload["repeat"] = std::int64_t{9};
   b.workload["seed"] = std::int64_t{9};
-  b.workload["threshold"] = nullptr;
   b.workload["newer"] = std::int64_t{1};
   b.workload["clients"] = 8.0;
   b.workload["hold"] = std::get<double>(a.workload.at("hold")) * (1 + 1e-15);  // in another unit

@@ -63,6 +63,21 @@ TEST(Columns, OfAMatrixAreThoseOfItsCells) {
               testing::StartsWith("strategy      observed\nredis-set-nx  safe\n"));
 }
 
+TEST(Csv, OfCapacityHasTheRatesOrTheAnswer) {
+  Result result = minimal_result();
+  result.capacity = sample_capacity();
+  const auto csv = [&](const std::vector<std::string>& columns) {
+    return render(result, {}, {.format = Format::csv, .columns = columns});
+  };
+  EXPECT_EQ(lines_of(*csv({})).size(), 3U) << "a row for each rate";
+  EXPECT_EQ(*csv({"strategy", "offered_per_second"}),
+            "strategy,offered_per_second\r\nredis-queue,400\r\nredis-queue,420\r\n");
+  EXPECT_EQ(*csv({"strategy", "highest_kept_per_second", "lowest_missed_per_second", "limit"}),
+            "strategy,highest_kept_per_second,lowest_missed_per_second,limit\r\n"
+            "redis-queue,400,420,lock\r\n");
+  EXPECT_THAT(csv({"x"}).error(), AllOf(HasSubstr("offered_per_second"), HasSubstr("headroom")));
+}
+
 TEST(Csv, HasOneRowARunInBaseUnits) {
   Result result = full_result();
   const std::string text = csv_of(result);

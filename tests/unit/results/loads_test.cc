@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "results/stats/load_figures.h"
 #include "results/tables/runs.h"
 #include "results/tables/show.h"
@@ -64,13 +66,13 @@ std::vector<std::string> row_of(const Table& table, const std::string& strategy)
 }
 
 TEST(Loads, ALabelTellsThePointsApart) {
-  EXPECT_EQ(label(near), "alone");
-  EXPECT_EQ(label(far), "alone, RTT 1 ms");
-  EXPECT_EQ(label(high), "demand at 350/s");
+  EXPECT_EQ(label(near, {}), "alone");
+  EXPECT_EQ(label(far, {}), "alone, RTT 1 ms");
+  EXPECT_EQ(label(high, {}), "demand at 350/s");
   Load rare = high, rarer = high;
   rare.rate = 0.002;
   rarer.rate = 0.001;
-  EXPECT_NE(label(rare), label(rarer));
+  EXPECT_NE(label(rare, {}), label(rarer, {}));
 }
 
 TEST(Loads, AResultIsSplitByLoad) {
@@ -96,6 +98,68 @@ TEST(Loads, EachLoadHasATableOfItsOwn) {
   EXPECT_EQ(cell(tables[1].table, "point2_p99_seconds"), "10 ms");
   EXPECT_EQ(cell(tables[2].table, "share_of_ideal"), "80.0 %");
   EXPECT_EQ(cell(tables[2].table, "handed_over_share"), "25.0 %");
+}
+
+TEST(Loads, TheIdealOfOneKeyIsOnlyForSectionsThatExcludeEachOther) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  const auto has_ideal = [&](const std::string& option, const OptionValue& value) {
+    result.workload = {{option, value}};
+    return chosen(load_tables(result, {})[2].table, {"share_of_ideal"}).has_value();
+  };
+  EXPECT_TRUE(has_ideal("keys", std::int64_t{1}));
+  EXPECT_FALSE(has_ideal("keys", std::int64_t{5}));
+  EXPECT_FALSE(has_ideal("keys", std::string("per-client")));
+  EXPECT_FALSE(has_ideal("shared_share", 0.5));
+}
+
+/// Two locks at two rates and two numbers of clients; `full` has no time left at 1001/s.
+Result swept_result() {
+  Result result = minimal_result();
+  result.workload["rate"] = std::vector<std::string>{"1001", "1000"};
+  result.workload["clients"] = std::vector<std::string>{"8", "2"};
+  for (const char* strategy : {"full", "free"}) {
+    for (const double rate : {1001.0, 1000.0}) {
+      for (const std::uint64_t clients : {8U, 2U}) {
+        Run& run = result.runs.emplace_back(simple_run(strategy));
+        run.load = {.name = "demand", .clients = clients, .hold_seconds = 0.001, .rate = rate};
+        run.sections = run.outcomes.acquired = 2000;
+        run.sections_per_second = rate;
+        run.acquire = around(0.001, 0.02);
+        run.lock_taken = run.strategy == "full" && rate > 1000 ? 0.99 : 0.9;
+      }
+    }
+  }
+  return result;
+}
+
+TEST(Sweep, HasOneTableThatSaysFirstWhereALockIsFull) {
+  const Result result = swept_result();
+  const auto tables = load_tables(result, {});
+  ASSERT_THAT(tables, SizeIs(1));
+  EXPECT_EQ(tables[0].title,
+            "demand: how long a client waits below the capacity of the lock "
+            "(hold 1 ms)");
+  std::vector<std::vector<std::string>> rows;
+  const auto some = chosen(tables[0].table, {"strategy", "clients", "rate", "lock_taken"});
+  for (const auto& row : some->rows) rows.push_back(texts_of(row));
+  EXPECT_EQ(rows.size(), 8U);
+  EXPECT_THAT(rows[0], ElementsAre("full", "2", "1k", "90.0 %"));
+  EXPECT_THAT(rows[1], ElementsAre("full", "2", "1k", "99.0 %"));
+  EXPECT_THAT(rows[2], ElementsAre("full", "8", "1k", "90.0 %"));
+  EXPECT_EQ(some->rows[1][3].tone, Tone::bad);
+  EXPECT_THAT(conclusions(result, {})[0],
+              HasSubstr("Full: full from demand at 1001/s, 2 clients on (the lock is taken 99.0 % "
+                        "of the time): 1k/s are served"));
+  EXPECT_THAT(conclusions(result, {})[1], Not(HasSubstr("Full:")));
+}
+
+TEST(Sweep, HasALabelForEachLoadHoweverCloseTheyAre) {
+  const Result result = swept_result();
+  std::set<std::string> labels;
+  for (const auto& run : result.runs) labels.insert(label(run.load, result));
+  EXPECT_THAT(labels, SizeIs(4));
+  EXPECT_THAT(hgrm_files(result), SizeIs(8)) << "no file of percentiles replaces another";
 }
 
 TEST(Loads, NoShareIsAboveAllWhereTheWarmUpBeganAHandoff) {

@@ -132,11 +132,61 @@ TEST(Page, TellsHowToRepeatItInOneHarmlessLineWhateverTheFileHolds) {
                         "&#39;$(reboot)&#39; --hold 2ms</pre>"));
 }
 
-TEST(Page, ListsTheSettingsButNotWhereOutputWent) {
-  Result result = full_result();
-  result.workload["out"] = "/home/somebody/result.json";
-  EXPECT_THAT(page_of(result),
-              AllOf(HasSubstr("<th scope=\"row\">hold</th>"), Not(HasSubstr("/home/somebody"))));
+TEST(Page, ListsTheSettings) {
+  EXPECT_THAT(page_of(full_result()), HasSubstr("<th scope=\"row\">hold</th>"));
+}
+
+TEST(Page, NamesFilesOfOneNameByTheirFolders) {
+  Result result = minimal_result();
+  result.runs = {simple_run("x")};
+  const auto links = [&](const std::vector<std::string>& files) {
+    std::vector<Source> sources;
+    for (const std::string& file : files) sources.push_back({file, result, {}});
+    const std::string page = to_page(sources, "n");
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const std::string link = fmt::format("<a href=\"#part{}\">", i);
+      const std::size_t from = page.find(link) + link.size();
+      names.push_back(page.substr(from, page.find('<', from) - from));
+    }
+    return names;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(links({"runs/a.json", "runs/b.json"}), ElementsAre("a.json", "b.json"));
+  EXPECT_THAT(links({"a/out.json", "b/out.json", "c.json"}),
+              ElementsAre("a/out.json", "b/out.json", "c.json"));
+  EXPECT_THAT(links({"1/x/out.json", "2/x/out.json", "out.json"}),
+              ElementsAre("1/x/out.json", "2/x/out.json", "out.json"));
+  EXPECT_THAT(links({"a.json", "a.json", "a.json"}),
+              ElementsAre("a.json", "a.json (2)", "a.json (3)"));
+}
+
+/// A lock that is full from 200/s on.
+Result swept_result() {
+  Result result = minimal_result();
+  result.workload["rate"] = std::vector<std::string>{"200", "100"};
+  for (const double rate : {200.0, 100.0}) {
+    Run& run = result.runs.emplace_back(simple_run("redis-queue"));
+    run.load = {.name = "demand", .clients = 32, .hold_seconds = 0.008, .rate = rate};
+    run.sections = run.outcomes.acquired = 1000;
+    run.sections_per_second = std::min(rate, 120.0);
+    run.lock_taken = rate == 200 ? 1 : 0.8;
+    run.acquire = sample_distribution();
+    run.acquire.p99 = rate == 200 ? 2 : 0.05;
+  }
+  return result;
+}
+
+TEST(Page, OfASweepHasOneTableAndTheCurveOfItsP99) {
+  const std::string page = page_of(swept_result());
+  EXPECT_EQ(times(page, "<canvas"), 2U);
+  EXPECT_THAT(page, HasSubstr("demand: Time to acquire by rate"));
+  EXPECT_THAT(page, HasSubstr("<th scope=\"col\">lock taken</th>"));
+  const auto charts = sweep_charts(swept_result());
+  ASSERT_EQ(charts.size(), 2U);
+  ASSERT_EQ(charts[0].lines.size(), 1U);
+  EXPECT_THAT(charts[0].lines[0].points, testing::ElementsAre(Point(100, 0.05), Point(200, 2)));
+  EXPECT_THAT(charts[1].lines[0].points, testing::ElementsAre(Point(100, 100), Point(200, 120)));
 }
 
 TEST(Page, StaysLightWhateverTheFileHolds) {

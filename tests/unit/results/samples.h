@@ -53,6 +53,7 @@ inline Run run_with_its_load() {
                   .rtt_seconds = 0.001,
                   .hot_set = "share=50%,keys=2500,move=10s",
                   .trace = "tpcc.csv"};
+  run.interrupted = true;
   run.warmup_seconds = 0.5;
   run.duration_seconds = 3.01;
   run.generator = {.cpu_seconds = 2.5,
@@ -92,6 +93,7 @@ inline Run full_run() {
   Run run = run_with_its_load();
   run.sections = 124000;
   run.sections_per_second = 41234.5;
+  run.lock_taken = 0.97;
   run.outcomes = {124000, 12, 3, 4, 5, 6};
   for (const auto& field : kRunDistributions) run.*field.member = sample_distribution();
   std::uint64_t count = 1;
@@ -181,6 +183,7 @@ inline std::vector<Capacity> sample_capacity() {
            .planned_rate = 200,
            .utilisation = 0.5,
            .headroom = 1,
+           .keys_needed = 3,
            .rates = {{.rate = 400,
                       .decision = "kept",
                       .samples = 4'800,
