@@ -225,7 +225,6 @@ struct Ledger::State {
       if (!picture.sees || record.epoch != epoch) return std::min(now, blind_since);
       return std::min(now, seen_until);
     }
-    double blind_seconds(TimePoint now) const { return picture.blind_seconds + blind_for(now); }
   };
 
   State(LedgerOptions given, Families by_name)

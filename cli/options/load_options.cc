@@ -567,7 +567,6 @@ void RunOptions::complete(const OptionList& options) {
     throw UsageError("--fault client-pause and client-kill cannot be combined with {}",
                      workload.trace ? "--trace" : "--iterations");
   }
-  const auto launched = loadgen::cluster::launched();
   const bool alone = !launched || launched->size < 2;  // ranks end at an agreed time
   // A fixed time is too short for the verdict of most locks that are slow or rarely contended. The
   // times of faults refer to the length of the run.
