@@ -412,7 +412,9 @@ TEST_F(LiveRunTest, TheLastWaitsOfTheMeasuredPartAreThoseOfTheSameLoad) {
     EXPECT_LE(run.sections + run.series[0].sections, sections_of(run.series));
     EXPECT_GE(run.sections + run.series[0].sections + 1, sections_of(run.series));
     EXPECT_GE(run.audit.increments, sections_of(run.series)) << "which includes the run-out";
-    if (!open) EXPECT_GE(run.audit.increments, sections_of(run.series) + 30);
+    if (!open) {
+      EXPECT_GE(run.audit.increments, sections_of(run.series) + 30);
+    }
   }
 }
 
