@@ -54,6 +54,7 @@ std::vector<Code> code_for(const Descriptor& strategy, const Requirements& requi
   const Duration ttl = duration_of(settings, "--ttl", 10s),
                  wait = duration_of(settings, "--acquire-timeout", 30s);
   const auto& wanted = requirements.languages;
+  const std::vector<Library> libraries = libraries_for(strategy, requirements);
   std::vector<Code> found;
   for (const EmbeddedFile& file : code_files()) {
     const std::string language(
@@ -61,7 +62,11 @@ std::vector<Code> code_for(const Descriptor& strategy, const Requirements& requi
     if (language.empty()) continue;
     const bool asked =
         wanted.empty() || language == "any" || std::ranges::find(wanted, language) != wanted.end();
-    if (!asked) continue;
+    // Re-entrancy is mostly a matter of the library.
+    const bool reenters =
+        !requirements.reentrant || language == "any" ||
+        std::ranges::find(libraries, language, &Library::language) != libraries.end();
+    if (!asked || !reenters) continue;
     std::string text(file.text);
     for (const auto& [name, value] : {std::pair("ttl", ttl), std::pair("wait", wait)}) {
       const std::int64_t milliseconds = ceil_milliseconds(value);

@@ -71,7 +71,7 @@ def condensed_run(run, empty):
 def condensed(document, empty):
     for play in document.get("hazards", []):
         play["evidence"] = {name: one for name, one in play["evidence"].items() if name in TELLING}
-    document = thinned(document)
+    document = dict(thinned(document), workload=document["workload"])
     document["runs"] = [condensed_run(run, empty) for run in document["runs"]]
     return dict(document, compact=True)
 

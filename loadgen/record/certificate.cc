@@ -244,7 +244,8 @@ results::Generator certify(const RunEvidence& evidence) {
   if (is_too_late(evidence.wake_lag, evidence)) {
     invalid(fmt::format("idle clients started late: p99 start delay {} µs, with acquire p99 {} µs",
                         p99_us(evidence.wake_lag), p99_us(evidence.acquire)));
-  } else if (distorts(evidence.schedule_lag, evidence.acquire, 0.99, kLagNoise, kHighestLagShare)) {
+  } else if (distorts(evidence.schedule_lag, evidence.scheduled_acquire, 0.99, kLagNoise,
+                      kHighestLagShare)) {
     invalid(fmt::format(
         "{}: all clients were busy, so sections began late, p99 {:.1f} ms after the schedule",
         results::kNotTheLoadAskedFor, 1e-3 * static_cast<double>(p99_us(evidence.schedule_lag))));

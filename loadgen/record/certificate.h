@@ -59,7 +59,7 @@ struct RunEvidence {
   bool has_store = true;       ///< false: the lock itself lives in this process
   double overrun_seconds = 0;  ///< how late the runner noticed the end of the load
   /// Open loop: actual start after the intended one, up to the first fault.
-  HistogramSnapshot schedule_lag;
+  HistogramSnapshot schedule_lag, scheduled_acquire;
   HistogramSnapshot wake_lag;  ///< the same for clients that were idle and had to wake up
   HistogramSnapshot turn_lag;  ///< of clients behind others on their thread, after an answer
   /// How late renewals were sent, and how long the store took to answer them; empty after a fault.

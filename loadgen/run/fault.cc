@@ -286,8 +286,9 @@ FaultPlayer::Done FaultPlayer::heal(const Fault& fault) {
 
 void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at,
                          const SectionsDone& since, const std::stop_token& stop) {
-  HistogramSnapshot lag_before =
-      run_.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot();
+  const auto& measured = run_.recorder.histograms(Phase::measured);
+  Before before{.lag = measured[Timing::schedule_lag].snapshot(),
+                .acquire = measured[Timing::acquired].snapshot()};
   const SectionsDone now = read();
   results::FaultMark mark{.fault = fault.what,
                           .at_seconds = since_load(env_->now()),
@@ -297,7 +298,7 @@ void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at,
   auto recovery = RecoveryMeter::after(now.at - since.at, now.count - since.count);
   tell(fault, true);
   if (note(fault, inject(fault))) {
-    if (!report_.lag_before) report_.lag_before = std::move(lag_before);
+    if (!report_.before) report_.before = std::move(before);
     watch(fault, next_at, recovery, mark, stop);
     report_.marks.push_back(std::move(mark));
   } else {

@@ -139,12 +139,15 @@ class FaultPlayer {
   /// Call when the load begins and the run's times are set.
   void start();
 
+  /// Up to the first fault, so not caused by it.
+  struct Before {
+    HistogramSnapshot lag, acquire;
+  };
   struct Report {
     std::vector<results::FaultMark> marks;
     std::vector<std::string> failures;  ///< a line for each failed injection or healing
     std::vector<std::string> never_struck;
-    /// Schedule lag up to the first fault, so not caused by it; nothing if no fault struck.
-    std::optional<HistogramSnapshot> lag_before;
+    std::optional<Before> before;  ///< nothing if no fault struck
   };
   /// Call once when the load is over. Heals a fault that is still in force.
   Report finish();

@@ -305,7 +305,7 @@ class LiveRun {
     if (!faults_) return;
     FaultPlayer::Report report = faults_->finish();
     result.faults = std::move(report.marks);
-    lag_before_faults_ = std::move(report.lag_before);
+    before_faults_ = std::move(report.before);
     if (!external_.stop_requested()) {
       for (const std::string& fault : report.never_struck) {
         observer_.on_warning(fmt::format("fault {}: the run of {} was over before it could strike",
@@ -362,8 +362,10 @@ class LiveRun {
     }
     // Only up to the first fault: faults keep clients busy, which is part of the measurement, and
     // waits count from the schedule anyway.
-    evidence.schedule_lag = lag_before_faults_.value_or(
-        all.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot());
+    evidence.schedule_lag =
+        before_faults_ ? before_faults_->lag
+                       : all.recorder.histograms(Phase::measured)[Timing::schedule_lag].snapshot();
+    evidence.scheduled_acquire = before_faults_ ? before_faults_->acquire : evidence.acquire;
     if (!plan_.stops_servers) evidence.restarted_servers = usage.gone;
     if (!strikes_servers(plan_.faults)) {
       evidence.restarted_servers.insert(evidence.restarted_servers.end(), usage.restarts.begin(),
@@ -469,7 +471,7 @@ class LiveRun {
   std::optional<TimePoint> agreed_start_;
   Duration late_{};  ///< how late it began the load, compared with the agreed start
   Duration wall_clock_before_{}, suspended_before_{};  ///< before the load
-  std::optional<HistogramSnapshot> lag_before_faults_;
+  std::optional<FaultPlayer::Before> before_faults_;
   std::unique_ptr<FaultPlayer> faults_;  ///< last: heals before the clients are joined
 };
 

@@ -75,7 +75,9 @@ std::optional<double> percentile(std::span<const double> sample, double share) {
   const double rank = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(rank);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], rank - static_cast<double>(below));
+  const double part = rank - static_cast<double>(below);
+  // Values may be infinite.
+  return part == 0 ? sorted[below] : std::lerp(sorted[below], sorted[above], part);
 }
 
 std::optional<double> median(std::span<const double> sample) { return percentile(sample, 0.5); }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -132,8 +133,12 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
   // A client that asks one node after the other waits for the slow one.
   const Json& slow = point_of(points, "redlock", 3, 1, 0, 0, 1);
   EXPECT_TRUE(has_grants(slow));
-  if (slow.at("acquire").at("count") > 0) {
-    EXPECT_GE(slow.at("acquire").at("p50"), 0.02);
+  const Json& waits = slow.at("acquire");
+  // The end of the run may cut off the only wait that there was time for.
+  const Json& bounds = waits.at("at_least");
+  const bool cut_off = std::find(bounds.begin(), bounds.end(), "p50") != bounds.end();
+  if (waits.at("count") > 0 && !cut_off) {
+    EXPECT_GE(waits.at("p50"), 0.02);
   }
 }
 

@@ -204,7 +204,8 @@ TEST(ProposedRedisUser, MayRunProbeAndClean) {
        std::vector<Words>{{"doctor"},
                           {"run", "redis-fenced", "redis-queue", "--resource", "redis-fenced",
                            "--iterations", "50", "--warmup", "0s", "--out", "r.json"},
-                          {"probe", "redis-watchdog", "--rate", "20", "--duration", "1s"},
+                          {"probe", "redis-watchdog", "--rate", "20", "--duration", "1s",
+                           "--metrics-listen", ":0"},
                           {"clean", "--run", "20200101T000000Z-abcdef"}}) {
     arguments.insert(arguments.end(), last.begin(), last.end());
     const Outcome outcome = lockbench(scratch, arguments);

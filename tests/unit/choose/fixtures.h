@@ -27,6 +27,7 @@ inline Descriptor made_up(std::string_view name, Traits traits = {},
 inline results::Run measured(std::string_view strategy, double acquire_p50,
                              double longest_wait = 1) {
   results::Run run = results::simple_run(std::string(strategy));
+  run.outcomes = {.acquired = 10};
   run.acquire = {.count = 10, .p50 = acquire_p50, .p99 = 2 * acquire_p50};
   run.fairness.longest_wait_seconds = longest_wait;
   run.release = {};

@@ -112,7 +112,8 @@ TEST(Registry, AReentrantLockIsOfferedOnEveryStoreWithALibraryThatHasIt) {
   const Answer curator = ask({.stores = {"zookeeper"}, .reentrant = true});
   EXPECT_EQ(curator.ranked.front().strategy->name, "zookeeper");
   EXPECT_THAT(to_text(curator, {}), AllOf(HasSubstr("Curator InterProcessMutex (Java)"),
-                                          HasSubstr("Java: Curator"), Not(HasSubstr("kazoo"))));
+                                          HasSubstr("new InterProcessMutex"),
+                                          Not(HasSubstr("Python"))));
   EXPECT_THAT(to_text(ask({.stores = {"etcd"}, .reentrant = true}), {}),
               HasSubstr("the first release frees the lock"));
   EXPECT_TRUE(ask({.stores = {"memcached"}, .reentrant = true}).ranked.empty());
@@ -171,7 +172,7 @@ TEST(Text, IsWhatTheTerminalCanShow) {
   requirements.work_p99 = std::chrono::milliseconds(80);
   requirements.clients = 200;
   const Answer answer = ask(requirements);
-  EXPECT_THAT(to_text(answer, {}, true), AllOf(HasSubstr("  but\n"), HasSubstr("×")));
+  EXPECT_THAT(to_text(answer, {}, true), AllOf(HasSubstr("  but\n"), HasSubstr("≥")));
   const results::Look narrow{.style = {.ascii = true, .width = 60, .remedy = "--this shows them"}};
   const std::string text = to_text(answer, narrow, true);
   EXPECT_THAT(text, AllOf(HasSubstr("left out for lack of room (--this shows them): but"),

@@ -259,7 +259,8 @@ TEST(WorkloadRecord, HasEveryOptionThatChangesFiguresAndNoSecret) {
                                   "--hold", "exp(2ms)", "--rate", "10", "redis-*"});
   ASSERT_TRUE(options) << options.error();
   const auto record = workload_record(*options);
-  for (const Option& option : run_options().all()) {
+  const OptionList known = run_options();
+  for (const Option& option : known.all()) {
     EXPECT_EQ(record.contains(option.key()), option.effect == Effect::figures) << option.name;
   }
   using List = std::vector<std::string>;

@@ -77,7 +77,7 @@ TEST_F(HistoryOfARun, OfNoLockIsNot) {
 
 /// Clients ask again each 100 us.
 struct PollingLock {
-  std::set<std::string, std::less<>> taken{};
+  std::multiset<std::string, std::less<>> taken{};
   int attempts = 0;               ///< at a taken lock
   int leaks_after = 1 << 30;      ///< each so many of these are granted
   std::function<void()> asked{};  ///< at each request
@@ -86,17 +86,18 @@ struct PollingLock {
     return {.acquire =
                 [this](const Context& context, const AcquireRequest& request) {
                   if (asked) asked();
-                  while (!taken.emplace(request.key).second && ++attempts % leaks_after != 0) {
+                  while (taken.contains(request.key) && ++attempts % leaks_after != 0) {
                     const TimePoint again = context.env.now() + 100us;
                     if (context.env.wait(nullptr, again, request.stop) == WaitResult::stopped) {
                       return outcome(AcquireOutcome::abandoned);
                     }
                   }
+                  taken.emplace(request.key);
                   return grant(request);
                 },
             .release =
                 [this](const Lease& lease) {
-                  taken.erase(lease.key);
+                  taken.erase(taken.find(lease.key));
                   return ReleaseResult{ReleaseOutcome::released, {}};
                 }};
   }

@@ -109,7 +109,7 @@ TEST(Csv, QuotesWhatNeedsIt) {
 TEST(Csv, WhatIsNotANumberIsEmpty) {
   Result result = minimal_result();
   result.runs = {run_at(std::numeric_limits<double>::quiet_NaN(), 1)};
-  EXPECT_THAT(csv_of(result), HasSubstr("redlock,redis,1,,0,0,,0,0,0,0,,,8.3e-05"));
+  EXPECT_THAT(csv_of(result), HasSubstr("redlock,redis,1,,0,0,,0,0,0,0,,,,8.3e-05"));
 }
 
 TEST(Markdown, IsATableWithItsNotes) {

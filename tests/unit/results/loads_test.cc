@@ -183,11 +183,12 @@ TEST(Loads, OvertakingsAreDividedByGrantsAlsoWhereASectionTakesSeveralLocks) {
 TEST(Loads, ALockThatCannotServeTheDemandHasNoPercentiles) {
   Result result = minimal_result();
   add_strategy(result, "slow", 0.01);
-  Outcomes& seen = run_of(result, "slow", high).outcomes;
-  seen.acquired = 710;
-  seen.abandoned = 290 + high.clients;  // one for each waiting client
+  results::Run& run = run_of(result, "slow", high);
+  run.acquire.count = 710;
+  run.outcomes = {.acquired = 710,
+                  .abandoned = 290 + high.clients};  // one for each waiting client
   const std::vector<std::string> row = row_of(load_tables(result, {})[1].table, "slow");
-  EXPECT_THAT(row, ElementsAre("slow", "1", "100 µs", "10 ms", "–", "71 % served", "–", "–"));
+  EXPECT_THAT(row, ElementsAre("slow", "1", "100 µs", "10 ms", "–", "71 % served", "–", "–", "–"));
   EXPECT_THAT(conclusions(result, {})[3], HasSubstr("slow (served less than 95 %"));
 }
 
