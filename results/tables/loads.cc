@@ -415,7 +415,8 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws) {
     auto fields = fields_of(load);
     fields.push_back({{"valid_runs", "", "runs", Unit::text, 2, Show::if_any}, valid_share});
     std::stable_partition(rows.begin(), rows.end(), [](const Row& row) { return !row.superseded; });
-    tables.push_back({.title = title_of(load, points, result), .table = shown(table_of(fields, rows))});
+    tables.push_back(
+        {.title = title_of(load, points, result), .table = shown(table_of(fields, rows))});
   }
   return tables;
 }
