@@ -201,7 +201,7 @@ const std::vector<Field<Group>> run_fields{
             largest_of("fairness.longest_wait_seconds")),
     seconds("worst_client_p99_seconds", "worst", "client p99", 2, worst_client),
     {{"sections_per_second", "sections", "/s", Unit::number, 3}, throughput},
-    {{"lock_taken", "lock", "taken", Unit::share, 8, Show::if_any}, lock_taken},
+    {{"lock_taken", "lock", "taken", Unit::share, 10, Show::if_any}, lock_taken},
     seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
     seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
     only_if_asked("acquire_p90_seconds", Unit::seconds, median_of("acquire.p90")),
