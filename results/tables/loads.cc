@@ -379,8 +379,10 @@ Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs) {
 
 bool is_full(const std::vector<const Run*>& runs) {
   constexpr double kFull = 0.95;
-  const auto taken = median_figure(runs, "lock_taken");
-  return (taken && taken->value >= kFull) || served_share(runs).value_or(1) < kServed;
+  const auto valid = valid_of(runs);
+  if (valid.empty()) return false;
+  const auto taken = median_figure(valid, "lock_taken");
+  return (taken && taken->value >= kFull) || served_share(valid).value_or(1) < kServed;
 }
 
 Cell verdict_cell(const std::vector<const Run*>& runs) {
