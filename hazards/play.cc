@@ -275,7 +275,7 @@ void Actor::tell_death(const std::string& how) {
   for (const auto& [lease, lock] : held_) {
     if (history_.open()) break;
     history_.release(BootClock::now(), lock);
-    history_.end(history::Outcome::ok, BootClock::now(), {}, true);
+    history_.end(history::Outcome::ok, BootClock::now());
   }
 }
 
@@ -310,8 +310,7 @@ void Actor::begin_release(const Grant& grant) {
 ReleaseOutcome Actor::tell_release(const Answer& answer) {
   // Stays open if it failed, as it may be tried again.
   if (answer.released != ReleaseOutcome::failed) {
-    history_.end(history::Outcome::ok, BootClock::now(), {},
-                 answer.released == ReleaseOutcome::not_owner);
+    history_.end(history::Outcome::ok, BootClock::now());
   }
   play_.timeline().add(answer.at, name_,
                        std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));

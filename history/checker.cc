@@ -32,6 +32,13 @@ struct Hold {
   bool shared = false;
 };
 
+/// What a process holds of a key in one mode.
+struct Held {
+  Hold hold{};
+  std::int64_t times = 0;
+  Place latest = kNever;  ///< its latest operation
+};
+
 /// The hold that ends first is on top.
 struct EndsLater {
   bool operator()(const Hold& one, const Hold& other) const { return one.end > other.end; }
@@ -76,8 +83,6 @@ class Judge {
 
   void judge_key(Places key) {
     holds_.clear();
-    moments_.clear();
-    const std::uint64_t before = judgement_.contradictions;
     for (auto from = key.begin(); from != key.end();) {
       const auto next = std::find_if(
           from, key.end(), [&](Place place) { return at(place).process != at(*from).process; });
@@ -87,8 +92,6 @@ class Judge {
     if (!error_.empty()) return;
     if (model_.kind == Kind::fenced) return judge_numbers(key);
     judge_holds();
-    // Beside holds that overlap, moments prove nothing more.
-    if (judgement_.contradictions == before) judge_moments();
   }
 
   void judge_process(Places places) {
@@ -98,22 +101,24 @@ class Judge {
     if (!std::ranges::is_sorted(places, begins_earlier)) {
       std::ranges::stable_sort(places, begins_earlier);
     }
-    std::array<std::vector<Place>, 2>& by_mode = by_mode_;
-    for (auto& mode : by_mode) mode.clear();
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const Operation& one = at(places[i]);
-      if (i > 0 && at(places[i - 1]).end != kOpen && at(places[i - 1]).end > one.begin) {
-        return refuse(one, fmt::format("its process still carries out the operation of line {}",
-                                       at(places[i - 1]).line));
+    std::array<Held, 2> by_mode;
+    const Operation* before = nullptr;
+    for (const Place place : places) {
+      const Operation& one = at(place);
+      if (before != nullptr && before->end > one.begin) {
+        return refuse(one, fmt::format("its process still carries out the operation of line {}; "
+                                       "after an indefinite one, another process must go on",
+                                       before->line));
       }
+      before = &one;
       if (is_shared(one.f) && model_.kind != Kind::shared && model_.kind != Kind::fenced) {
         return refuse(one, "operations in shared mode need --model shared");
       }
-      if (one.outcome != Outcome::fail) by_mode.at(is_shared(one.f) ? 1 : 0).push_back(places[i]);
+      if (one.outcome == Outcome::fail || model_.kind == Kind::fenced) continue;
+      follow(place, by_mode.at(is_shared(one.f) ? 1 : 0));
     }
-    if (model_.kind == Kind::fenced) return;
-    for (const auto& mode : by_mode) {
-      if (!mode.empty() && is_possible(mode)) find_holds(mode);
+    for (const Held& held : by_mode) {
+      if (held.times > 0) holds_.push_back(held.hold);
     }
   }
 
@@ -121,80 +126,25 @@ class Judge {
     if (error_.empty()) error_ = fmt::format("{}: {}", operation.line, why);
   }
 
-  bool is_reentrant() const { return model_.kind == Kind::reentrant; }
-
-  /// Whether a process can have acquired and released the lock in this order. Keeps the range of
-  /// how often it may hold it.
-  bool is_possible(const std::vector<Place>& places) {
-    std::int64_t least = 0, most = 0;
-    Place latest = kNever;
-    for (const Place place : places) {
-      const Operation& one = at(place);
-      const bool definite = one.outcome == Outcome::ok, more = acquires(one.f);
-      if (definite && (more ? least > 0 && !is_reentrant() : most == 0)) {
-        contradict(more ? "the process acquires what it holds already"
-                        : "the process releases what it does not hold",
-                   {latest, place});
-        return false;
-      }
-      if (definite) latest = place;
-      if (more) {
-        least += definite ? 1 : 0;
-        most = is_reentrant() ? most + 1 : 1;
-      } else {
-        most -= definite ? 1 : 0;
-        least = std::max<std::int64_t>(least - 1, 0);
-      }
+  /// An indefinite acquisition counts as without effect, an indefinite release as early as
+  /// possible: both are the last operations of their process.
+  void follow(Place place, Held& held) {
+    const Operation& one = at(place);
+    const bool definite = one.outcome == Outcome::ok;
+    if (acquires(one.f) && !definite) return;
+    if (acquires(one.f) && held.times > 0 && model_.kind != Kind::reentrant) {
+      contradict("the process acquires what it holds already", {held.latest, place});
+    } else if (acquires(one.f)) {
+      if (held.times++ == 0)
+        held.hold = {.begin = one.end, .acquired = place, .shared = is_shared(one.f)};
+    } else if (held.times == 0) {
+      if (definite) contradict("the process releases what it does not hold", {held.latest, place});
+    } else if (--held.times == 0) {
+      held.hold.end = one.begin;
+      held.hold.released = place;
+      holds_.push_back(held.hold);
     }
-    return true;
-  }
-
-  /// The shortest holds that explain the operations of a process. Indefinite releases count as
-  /// early as possible unless a later release needs the lock held; indefinite acquisitions only
-  /// just before an operation that needs them.
-  void find_holds(const std::vector<Place>& places) {
-    // By operation: how often the process must hold the lock after it.
-    needed_.assign(places.size(), 0);
-    for (std::size_t i = places.size(); --i > 0;) {
-      const Operation& one = at(places[i]);
-      needed_[i - 1] = acquires(one.f) ? std::max<std::int64_t>(needed_[i] - 1, 0)
-                                       : needed_[i] + (one.outcome == Outcome::ok ? 1 : 0);
-    }
-    std::int64_t times = 0;
-    bool pending = false;  // begins with the next definite operation
-    Hold hold{.shared = is_shared(at(places.front()).f)};
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const Operation& one = at(places[i]);
-      const bool definite = one.outcome == Outcome::ok;
-      if (acquires(one.f)) {
-        if (!definite && times >= needed_[i]) continue;
-        if (times++ == 0) {
-          hold.acquired = places[i];
-          hold.begin = one.end;
-          pending = !definite;
-        } else if (definite && std::exchange(pending, false)) {
-          hold.begin = one.end;
-        }
-        continue;
-      }
-      if (!definite && times - 1 < needed_[i]) continue;
-      hold.released = places[i];
-      if (--times > 0) {
-        if (std::exchange(pending, false)) hold.begin = one.end;
-      } else if (std::exchange(pending, false)) {
-        moments_.push_back({one.begin, one.end, hold.acquired, places[i], hold.shared});
-      } else {
-        add_hold(hold, one.begin);
-      }
-    }
-    hold.released = kNever;
-    if (times > 0) add_hold(hold, kOpen);
-  }
-
-  void add_hold(Hold hold, std::int64_t end) {
-    hold.end = end;
-    if (at(hold.acquired).outcome == Outcome::ok) ++judgement_.granted;
-    (hold.begin < end ? holds_ : moments_).push_back(hold);
+    held.latest = place;
   }
 
   /// Counts the holds that begin during others that exclude them. One that begins when another one
@@ -205,7 +155,6 @@ class Judge {
     });
     std::vector<Hold> exclusive, sharing;  // under way, as heaps
     std::int64_t full_until = std::numeric_limits<std::int64_t>::min(), shared_until = full_until;
-    for (auto& times : taken_) times.clear();
     for (const Hold& hold : holds_) {
       end_before(exclusive, hold.begin);
       end_before(sharing, hold.begin);
@@ -216,20 +165,15 @@ class Judge {
       const Operation& acquired = at(hold.acquired);
       const std::int64_t taken_until =
           hold.shared ? full_until : std::max(full_until, shared_until);
-      if (acquired.outcome == Outcome::ok && acquired.begin < taken_until) ++judgement_.contended;
+      ++judgement_.granted;
+      if (acquired.begin < taken_until) ++judgement_.contended;
       std::vector<Hold>& mine = hold.shared ? sharing : exclusive;
       mine.push_back(hold);
       std::ranges::push_heap(mine, EndsLater());
       if (hold.shared) {
-        if (hold.begin < shared_until) {
-          taken_[0].back().second = std::max(shared_until, hold.end);
-        } else {
-          taken_[0].emplace_back(hold.begin, hold.end);
-        }
         shared_until = std::max(shared_until, hold.end);
       } else if (exclusive.size() >= model_.permits) {
         full_until = std::max(full_until, exclusive.front().end);
-        for (auto& times : taken_) times.emplace_back(hold.begin, exclusive.front().end);
       }
     }
   }
@@ -238,22 +182,6 @@ class Judge {
     while (!holds.empty() && holds.front().end <= time) {
       std::ranges::pop_heap(holds, EndsLater());
       holds.pop_back();
-    }
-  }
-
-  /// Holds without a length need a time within their window at which the lock is not taken.
-  void judge_moments() {
-    for (const Hold& moment : moments_) {
-      const auto& taken = taken_.at(moment.shared ? 1 : 0);
-      auto after = std::ranges::lower_bound(taken, moment.begin, {},
-                                            &std::pair<std::int64_t, std::int64_t>::first);
-      if (after == taken.begin() || std::prev(after)->second <= moment.end) continue;
-      std::vector<Hold> others;
-      std::ranges::copy_if(holds_, std::back_inserter(others), [&](const Hold& hold) {
-        return hold.begin < moment.end && hold.end > moment.begin &&
-               !(hold.shared && moment.shared);
-      });
-      contradict_hold(moment, others, kMostShown);
     }
   }
 
@@ -333,12 +261,7 @@ class Judge {
   std::vector<Place> order_;  ///< by key, and then by process
   Judgement judgement_;
   std::string error_;
-  // Of the current key:
-  std::vector<Hold> holds_, moments_;
-  /// When no further process can have the lock in exclusive and in shared mode.
-  std::array<std::vector<std::pair<std::int64_t, std::int64_t>>, 2> taken_;
-  std::array<std::vector<Place>, 2> by_mode_;  ///< of the current process, like `needed_`
-  std::vector<std::int64_t> needed_;
+  std::vector<Hold> holds_;  ///< of the current key
 };
 
 }  // namespace

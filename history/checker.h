@@ -43,9 +43,9 @@ struct Judgement {
 };
 
 /// Whether each operation can have taken effect at one moment between its begin and its end, so
-/// that the lock kept its promise. An indefinite one may take effect as long as its process does
-/// nothing else with the key in that mode, or never. Takes O(n log n). The error names the line of
-/// an operation that does not suit the model.
+/// that the lock kept its promise. An indefinite one, its process's last on the key, may take
+/// effect at any later time or never. Takes O(n log n). The error names the line of an operation
+/// that does not suit the model.
 tl::expected<Judgement, std::string> judge(const History& history, const Model& model);
 
 }  // namespace lockbench::history

@@ -118,31 +118,27 @@ void Process::begin(Function f, std::string_view key, TimePoint now) {
   if (log_->form_ == Form::edn) write("invoke", begun_);
 }
 
-void Process::end(Outcome outcome, TimePoint now, std::optional<std::uint64_t> value, bool lost) {
+void Process::end(Outcome outcome, TimePoint now, std::optional<std::uint64_t> value) {
   if (log_ == nullptr || !open_) return;
   open_ = false;
   const std::scoped_lock lock(log_->mutex_);
   const bool never = outcome == Outcome::info && log_->form_ == Form::jsonl;
-  write(kOutcomes.at(static_cast<std::size_t>(outcome)), never ? kOpen : log_->stamp(now), value,
-        lost);
+  write(kOutcomes.at(static_cast<std::size_t>(outcome)), never ? kOpen : log_->stamp(now), value);
   if (outcome == Outcome::info) number_ = -1;
 }
 
-void Process::write(std::string_view type, std::int64_t time, std::optional<std::uint64_t> value,
-                    bool lost) {
+void Process::write(std::string_view type, std::int64_t time, std::optional<std::uint64_t> value) {
   const std::string_view f = kFunctions.at(static_cast<std::size_t>(f_));
+  const std::string number = value ? std::to_string(*value) : "";
   if (log_->form_ == Form::edn) {
-    log_->append(fmt::format(
-        "{{:index {}, :type :{}, :process {}, :f :{}, :value [\"{}\" {}], :time {}{}}}\n",
-        log_->lines_, type, number_, f, key_, value ? std::to_string(*value) : "nil", time,
-        lost ? ", :lost true" : ""));
+    log_->append(
+        fmt::format("{{:index {}, :type :{}, :process {}, :f :{}, :value [\"{}\" {}], :time {}}}\n",
+                    log_->lines_, type, number_, f, key_, value ? number : "nil", time));
   } else {
     log_->append(fmt::format(R"({{"ClientId":{},"Input":{{"f":"{}","key":"{}"}},"Call":{},)"
-                             R"("Output":{{"type":"{}","value":{}{}}},"Return":{}}})"
+                             R"("Output":{{"type":"{}","value":{}}},"Return":{}}})"
                              "\n",
-                             number_, f, key_, begun_, type,
-                             value ? std::to_string(*value) : "null", lost ? R"(,"lost":true)" : "",
-                             time));
+                             number_, f, key_, begun_, type, value ? number : "null", time));
   }
 }
 

@@ -68,15 +68,13 @@ class Process {
   void acquire(std::string_view key, bool shared, TimePoint now);
   /// Of `key`, or if empty of the lock that it acquired last. Goes on with an open release.
   void release(TimePoint now, std::string_view key = {});
-  /// Call right after the answer. `lost`: the release found that the lock was no longer its own.
-  void end(Outcome outcome, TimePoint now, std::optional<std::uint64_t> value = {},
-           bool lost = false);
+  /// Call right after the answer. A release that finds the lock no longer its own is ok.
+  void end(Outcome outcome, TimePoint now, std::optional<std::uint64_t> value = {});
 
  private:
   void begin(Function f, std::string_view key, TimePoint now);
   /// In EDN an event, else the whole operation.
-  void write(std::string_view type, std::int64_t time, std::optional<std::uint64_t> value = {},
-             bool lost = false);
+  void write(std::string_view type, std::int64_t time, std::optional<std::uint64_t> value = {});
 
   Log* const log_;
   int number_ = -1;  ///< none yet

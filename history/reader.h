@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <functional>
+#include <istream>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -14,11 +13,7 @@ namespace lockbench::history {
 /// of locks, and of processes without a number (Jepsen's nemesis), are left out. The error names
 /// the file, the line and what is allowed.
 tl::expected<History, std::string> read(const std::string& path);
-
-/// Puts up to `most` further bytes to `to` and returns their number; 0: the end.
-using Refill = std::function<std::size_t(char* to, std::size_t most)>;
-/// Reads `chunk` bytes at a time. `name` is that of the file.
-tl::expected<History, std::string> read(const Refill& refill, Form form, std::string_view name,
-                                        std::size_t chunk);
+/// `name` is that of the file.
+tl::expected<History, std::string> read(std::istream& from, Form form, std::string_view name);
 
 }  // namespace lockbench::history

@@ -314,8 +314,7 @@ void Worker::release(const Held& held, TimePoint begun_at) {
   if (history::Process* const process = process_of(held_.size() - 1)) {
     // A client that learns that the lock is no longer its own does not hold it either.
     const bool unknown = result.outcome == ReleaseOutcome::failed;
-    process->end(unknown ? history::Outcome::info : history::Outcome::ok, done_at, {},
-                 result.outcome == ReleaseOutcome::not_owner);
+    process->end(unknown ? history::Outcome::info : history::Outcome::ok, done_at);
   }
   if (awaited) {
     const bool released = result.outcome == ReleaseOutcome::released;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "results/stats/load_figures.h"
 #include "results/stats/statistics.h"
@@ -188,84 +187,6 @@ std::vector<RowField> closed_fields(const Result& result) {
     std::erase_if(fields, [](const RowField& one) { return one.column.key == "share_of_ideal"; });
   }
   return fields;
-}
-
-/// A strategy at one point of a sweep.
-struct SweepRow {
-  const StrategyLoads* strategy = nullptr;
-  Load load;
-  std::vector<const Run*> runs;  ///< those that count
-
-  std::optional<LoadFigure> figure(const std::string& path) const {
-    return median_figure(runs, path);
-  }
-};
-
-/// By strategy, then by clients and rate.
-std::vector<SweepRow> sweep_rows(const std::vector<StrategyLoads>& strategies,
-                                 const std::string& load) {
-  std::vector<SweepRow> rows;
-  for (const StrategyLoads& one : strategies) {
-    const std::size_t first = rows.size(), points = one.points_of(load);
-    for (std::size_t point = 0; point < points; ++point) {
-      std::vector<const Run*> runs = one.counting_runs(load, point);
-      if (!runs.empty()) rows.push_back({&one, runs.front()->load, std::move(runs)});
-    }
-    std::ranges::stable_sort(
-        rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(), {},
-        [](const SweepRow& row) { return std::pair(row.load.clients, row.load.rate.value_or(0)); });
-  }
-  return rows;
-}
-
-Field<SweepRow> swept(Column shown, std::string path) {
-  return {std::move(shown),
-          [path = std::move(path)](const SweepRow& row) { return cell_of(row.figure(path)); }};
-}
-
-/// That a lock is full comes first, as the waits after it only reflect the length of the run.
-Table sweep_table(const std::vector<SweepRow>& rows) {
-  static const std::vector<Field<SweepRow>> fields{
-      {{"strategy", "", "strategy"}, [](const SweepRow& row) { return row.strategy->strategy; }},
-      {{"clients", "", "clients", Unit::count},
-       [](const SweepRow& row) { return row.load.clients; }},
-      {{"rate", "asked", "/s", Unit::number, 0, Show::if_any},
-       [](const SweepRow& row) { return row.load.rate; }},
-      {{"lock_taken", "lock", "taken", Unit::share, 1},
-       [](const SweepRow& row) {
-         Cell cell = cell_of(row.figure("lock_taken"));
-         if (is_full(row.runs)) cell.tone = Tone::bad;
-         return cell;
-       }},
-      swept({"sections_per_second", "served", "/s", Unit::number, 3}, "sections_per_second"),
-      swept({"acquire_p50_seconds", "acquire", "p50", Unit::seconds, 4}, "acquire.p50"),
-      swept({"acquire_p99_seconds", "acquire", "p99", Unit::seconds, 1}, "acquire.p99"),
-      swept({"acquire_p999_seconds", "acquire", "p99.9", Unit::seconds, 6}, "acquire.p999"),
-      swept({"longest_wait_seconds", "longest", "wait", Unit::seconds, 5},
-            "fairness.longest_wait_seconds"),
-      {{"verdict", "", "verdict", Unit::text, 2},
-       [](const SweepRow& row) { return verdict_cell(row.runs); }}};
-  return table_of(fields, rows);
-}
-
-/// The first point at which each lock is full.
-std::vector<std::string> full_locks(const std::vector<SweepRow>& rows, const Result& result) {
-  std::vector<std::string> said;
-  for (const auto& [strategy, its] :
-       grouped(rows, [](const SweepRow& row) { return row.strategy->strategy; })) {
-    const auto full =
-        std::ranges::find_if(its, [](const SweepRow* row) { return is_full(row->runs); });
-    if (full == its.end()) continue;
-    const SweepRow& at = **full;
-    const auto taken = at.figure("lock_taken"), served = at.figure("sections_per_second");
-    said.push_back(fmt::format(
-        "Full: {} from {} on{}: {}/s are served, and waits only grow with the length of the run.",
-        strategy, label(at.load, result),
-        taken ? fmt::format(" (the lock is taken {} of the time)", human(taken->value, Unit::share))
-              : "",
-        human_number(served ? served->value : 0)));
-  }
-  return said;
 }
 
 std::string_view question_of(const std::string& load) {
@@ -458,8 +379,10 @@ Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs) {
 
 bool is_full(const std::vector<const Run*>& runs) {
   constexpr double kFull = 0.95;
-  const auto taken = median_figure(runs, "lock_taken");
-  return (taken && taken->value >= kFull) || served_share(runs).value_or(1) < kServed;
+  const auto valid = valid_of(runs);
+  if (valid.empty()) return false;
+  const auto taken = median_figure(valid, "lock_taken");
+  return (taken && taken->value >= kFull) || served_share(valid).value_or(1) < kServed;
 }
 
 Cell verdict_cell(const std::vector<const Run*>& runs) {
@@ -476,8 +399,8 @@ std::vector<Block> load_tables(const Result& result, const KnownFlaws& flaws) {
   for (const auto& [load, runs] : grouped(result.runs, name)) {
     const std::vector<Load>& points = points_by_load.at(load);
     if (is_sweep(result)) {
-      tables.push_back({.title = title_of(load, points, result),
-                        .table = shown(sweep_table(sweep_rows(strategies, load)))});
+      tables.push_back(
+          {.title = title_of(load, points, result), .table = sweep_table(result, load)});
       continue;
     }
     const auto fields_of = [&](const std::string& its_load) {
@@ -512,12 +435,7 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
   const bool contended =
       std::ranges::any_of(result.runs, [](const Run& run) { return run.load.clients > 1; });
   std::vector<std::string> said;
-  if (is_sweep(result)) {
-    for (const auto& [load, runs] :
-         grouped(result.runs, [](const Run& run) { return run.load.name; })) {
-      std::ranges::move(full_locks(sweep_rows(all, load), result), std::back_inserter(said));
-    }
-  }
+  if (is_sweep(result)) said = full_locks(result);
   if (contended) said.push_back(safe_sentence(safe, advisable));
   const auto costs = ranked(
       safe, [](const StrategyLoads& one) { return section_cost(one, one.points_of("alone") - 1); });

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "results/file/loads.h"
 #include "results/stats/figures.h"
@@ -84,6 +87,13 @@ auto of_all(Fill fill) {
     group.runs = group.all;
     return fill(group);
   };
+}
+
+/// Red if the lock cannot carry the rate: then waits only reflect the length of the run.
+Cell lock_taken(const Group& group) {
+  Cell cell = median_of("lock_taken")(group);
+  if (group.first().load.rate && is_full(group.runs)) cell.tone = Tone::bad;
+  return cell;
 }
 
 /// "110 ±18%": the median, and the distance of the farthest repetition from it.
@@ -191,12 +201,13 @@ const std::vector<Field<Group>> run_fields{
             largest_of("fairness.longest_wait_seconds")),
     seconds("worst_client_p99_seconds", "worst", "client p99", 2, worst_client),
     {{"sections_per_second", "sections", "/s", Unit::number, 3}, throughput},
-    {{"lock_taken", "lock", "taken", Unit::share, 8, Show::if_any}, median_of("lock_taken")},
+    {{"lock_taken", "lock", "taken", Unit::share, 9, Show::if_any}, lock_taken},
     seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
     seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
     only_if_asked("acquire_p90_seconds", Unit::seconds, median_of("acquire.p90")),
     only_if_asked("acquire_p95_seconds", Unit::seconds, median_of("acquire.p95")),
-    only_if_asked("acquire_p999_seconds", Unit::seconds, median_of("acquire.p999")),
+    {{"acquire_p999_seconds", "acquire", "p99.9", Unit::seconds, 8, Show::if_asked},
+     median_of("acquire.p999")},
     only_if_asked("acquire_max_seconds", Unit::seconds, largest_of("acquire.max")),
     seconds("transaction_p50_seconds", "all locks", "p50", 6,
             median_of("transactions.acquire.p50")),
@@ -208,7 +219,7 @@ const std::vector<Field<Group>> run_fields{
     seconds("exclusive_p99_seconds", "exclusive", "p99", 31,
             median_of("acquire_by_mode.exclusive.p99")),
     seconds("shared_p99_seconds", "shared", "p99", 32, median_of("acquire_by_mode.shared.p99")),
-    seconds("handoff_p50_seconds", "handoff", "p50", 9, median_of("handoff.p50")),
+    seconds("handoff_p50_seconds", "handoff", "p50", 8, median_of("handoff.p50")),
     {{"handed_over_share", "handed", "over", Unit::share, 11, Show::if_any},
      share_of("direct_handoffs", "awaited_releases")},
     {{"overtakings_per_grant", "overtaken/", "grant", Unit::number, 20, Show::if_asked},
@@ -318,6 +329,23 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
   return groups;
 }
 
+/// The points of a sweep: by load and strategy, then by clients and rate.
+std::vector<Group> points_of_sweep(const Result& result) {
+  std::vector<Group> groups = groups_of(result, {}, true);
+  std::map<std::string, std::size_t> places;
+  for (const Group& group : groups) {
+    for (const auto& name : {group.first().load.name, group.first().strategy}) {
+      places.emplace(name, places.size());
+    }
+  }
+  std::ranges::stable_sort(groups, {}, [&](const Group& group) {
+    const Load& load = group.first().load;
+    return std::tuple(places.at(load.name), places.at(group.first().strategy), load.clients,
+                      load.rate.value_or(0));
+  });
+  return groups;
+}
+
 struct RankRow : Rank {
   std::string run;
 };
@@ -354,6 +382,38 @@ Table run_table(const Result& result, const KnownFlaws& flaws) {
 
 Table table_of_each_run(const Result& result, const KnownFlaws& flaws) {
   return table_of(run_fields, groups_of(result, flaws, false));
+}
+
+Table sweep_table(const Result& result, const std::string& load) {
+  std::vector<Field<Group>> fields;
+  for (const std::string_view key :
+       {"strategy", "clients", "rate", "lock_taken", "sections_per_second", "acquire_p50_seconds",
+        "acquire_p99_seconds", "acquire_p999_seconds", "longest_wait_seconds", "verdict"}) {
+    fields.push_back(*std::ranges::find(
+        run_fields, key, [](const auto& one) { return std::string_view(one.column.key); }));
+    fields.back().column.show = Show::if_any;
+  }
+  std::vector<Group> groups = points_of_sweep(result);
+  std::erase_if(groups, [&](const Group& group) { return group.first().load.name != load; });
+  return shown(table_of(fields, groups));
+}
+
+std::vector<std::string> full_locks(const Result& result) {
+  std::vector<std::string> said;
+  std::set<std::pair<std::string, std::string>> full;
+  for (const Group& group : points_of_sweep(result)) {
+    const Run& run = group.first();
+    if (!is_full(group.runs) || !full.emplace(run.load.name, run.strategy).second) continue;
+    const auto taken = median_figure(group.runs, "lock_taken");
+    const auto served = median_figure(group.runs, "sections_per_second");
+    said.push_back(fmt::format(
+        "Full: {} from {} on{}: {}/s are served, and waits only grow with the length of the run.",
+        run.strategy, label(run.load, result),
+        taken ? fmt::format(" (the lock is taken {} of the time)", human(taken->value, Unit::share))
+              : "",
+        human_number(served ? served->value : 0)));
+  }
+  return said;
 }
 
 Table rank_table(const Result& result) {

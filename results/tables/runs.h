@@ -19,6 +19,11 @@ Table run_table(const Result& result, const KnownFlaws& flaws);
 /// One row for each run.
 Table table_of_each_run(const Result& result, const KnownFlaws& flaws);
 
+/// Of a sweep: one row for each strategy at each point of this load, by clients and rate.
+Table sweep_table(const Result& result, const std::string& load);
+/// The first point of a sweep at which each lock is full, in a sentence each.
+std::vector<std::string> full_locks(const Result& result);
+
 /// A row for each rank of each run; none for runs of one process.
 Table rank_table(const Result& result);
 
@@ -33,7 +38,7 @@ Cell cell_of(const std::optional<LoadFigure>& figure);
 Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs);
 
 /// Whether their lock has no time left: it is taken nearly all the time, or serves less than asked
-/// for. More load, or a longer run, only waits longer.
+/// for. More load, or a longer run, only waits longer. Invalid runs do not tell.
 bool is_full(const std::vector<const Run*>& runs);
 
 /// The worst verdict of these runs.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "history/log.h"
@@ -23,16 +24,9 @@ using testing::StartsWith;
 
 TimePoint at(std::int64_t nanoseconds) { return TimePoint(Duration(nanoseconds)); }
 
-tl::expected<History, std::string> read_text(const std::string& text, Form form,
-                                             std::size_t chunk = 4096) {
-  std::size_t done = 0;
-  const auto refill = [&](char* to, std::size_t most) {
-    const std::size_t part = std::min(most, text.size() - done);
-    std::copy_n(text.data() + done, part, to);
-    done += part;
-    return part;
-  };
-  return read(refill, form, "h", chunk);
+tl::expected<History, std::string> read_text(const std::string& text, Form form) {
+  std::istringstream stream(text);
+  return read(stream, form, "h");
 }
 
 /// "acquire ok p0 k 5..9 value 3 line 2"
@@ -68,7 +62,7 @@ class HistoryFiles : public testing::Test {
       two.acquire("a:1", false, at(130));
       two.end(Outcome::info, at(140));
       one.release(at(150));
-      one.end(Outcome::ok, at(150), {}, true);
+      one.end(Outcome::ok, at(150));
       two.acquire("a:2", true, at(150));
       two.end(Outcome::ok, at(149));
       two.release(at(160));
@@ -90,7 +84,7 @@ TEST_F(HistoryFiles, EdnHasAMapForEachEventInTheirOrder) {
 {:index 4, :type :invoke, :process 1, :f :acquire, :value ["a:1" nil], :time 30}
 {:index 5, :type :info, :process 1, :f :acquire, :value ["a:1" nil], :time 40}
 {:index 6, :type :invoke, :process 0, :f :release, :value ["a:1" nil], :time 50}
-{:index 7, :type :ok, :process 0, :f :release, :value ["a:1" nil], :time 51, :lost true}
+{:index 7, :type :ok, :process 0, :f :release, :value ["a:1" nil], :time 51}
 {:index 8, :type :invoke, :process 2, :f :acquire-shared, :value ["a:2" nil], :time 52}
 {:index 9, :type :ok, :process 2, :f :acquire-shared, :value ["a:2" nil], :time 53}
 {:index 10, :type :invoke, :process 2, :f :release-shared, :value ["a:2" nil], :time 60}
@@ -105,7 +99,7 @@ TEST_F(HistoryFiles, JsonHasAnObjectForEachOperation) {
       R"({"ClientId":0,"Input":{"f":"acquire","key":"a:1"},"Call":0,"Output":{"type":"ok","value":17},"Return":10}
 {"ClientId":1,"Input":{"f":"acquire","key":"a:1"},"Call":1,"Output":{"type":"fail","value":null},"Return":20}
 {"ClientId":1,"Input":{"f":"acquire","key":"a:1"},"Call":30,"Output":{"type":"info","value":null},"Return":9223372036854775807}
-{"ClientId":0,"Input":{"f":"release","key":"a:1"},"Call":50,"Output":{"type":"ok","value":null,"lost":true},"Return":51}
+{"ClientId":0,"Input":{"f":"release","key":"a:1"},"Call":50,"Output":{"type":"ok","value":null},"Return":51}
 {"ClientId":2,"Input":{"f":"acquire-shared","key":"a:2"},"Call":52,"Output":{"type":"ok","value":null},"Return":53}
 {"ClientId":2,"Input":{"f":"release-shared","key":"a:2"},"Call":60,"Output":{"type":"info","value":null},"Return":9223372036854775807}
 )");
@@ -192,8 +186,7 @@ constexpr const char* kForeign = R"([; a comment with ] and "
 #jepsen.history.Op{:type :invoke, :process 0, :f :acquire, :value nil, :error [{:a "}"} #{1} \}]}
 {:process :nemesis, :type :info, :f :kill, :value {:n1 :killed}}
 {:process 1, :type :invoke, :f :read}
-{:process 0 :type
-   :ok :f :acquire :value 5}
+{:process 0 :type :ok :f :acquire :value 5} ; more
 {:process 1, :type :ok, :f :read, :value "x\"}"}
 {:process 1, :type :invoke, :f :release, :value [:k nil], :time 99.5}
 ])";
@@ -201,16 +194,8 @@ constexpr const char* kForeign = R"([; a comment with ] and "
 TEST(HistoryReader, UnderstandsWhatJepsenWritesAndLeavesOutTheRest) {
   const History history = read_text(kForeign, Form::edn).value();
   EXPECT_THAT(lines_of(history), ElementsAre("acquire ok p0  0..2 value 5 line 2",
-                                             "release info p1 k 4.. value -1 line 8"));
+                                             "release info p1 k 4.. value -1 line 7"));
   EXPECT_EQ(history.ignored, 1U);
-}
-
-TEST(HistoryReader, ReadsTheSameInPiecesOfAnySize) {
-  for (std::size_t chunk = 1; chunk < 70; ++chunk) {
-    EXPECT_EQ(lines_of(read_text(kForeign, Form::edn, chunk).value()),
-              lines_of(read_text(kForeign, Form::edn).value()))
-        << chunk;
-  }
 }
 
 TEST(HistoryReader, TheOrderOfTheLinesWinsOverTheirTimes) {
@@ -233,8 +218,8 @@ TEST(HistoryReader, NamesTheLineAndWhatIsWrong) {
       {"{:type :invoke :f :acquire}", "h:1: :process is missing"},
       {begun + "x", "h:2: expected {"},
       {begun + "{:a }", "h:2: unexpected \"}\""},
-      {begun + "{:process 3", "h:1: the file ends within an operation"},
-      {"{:value \"" + std::string(2 << 20, 'x') + "\"}", "h:1: more than 1 MiB in one operation"},
+      {begun + "{:process 3", "h:2: the line ends within an operation"},
+      {"{:value \"" + std::string(2 << 20, 'x') + "\"}", "h:1: longer than 1 MiB"},
   };
   for (const auto& [text, error] : cases) {
     const auto history = read_text(text, Form::edn);
@@ -255,7 +240,7 @@ TEST(HistoryReader, NamesTheLineAndWhatIsWrongInJson) {
       {object("null", ok, "8"), "h:2: ClientId is \"\"; allowed: a whole number of 64 bits"},
       {object("1", ok, "8.5"), "h:2: Return is \"8.5\"; allowed: a whole number of 64 bits"},
       {object("1", "{}", "8"), "h:2: Output.type is \"\"; allowed: ok, fail, info"},
-      {object("1", "\"ok\"", "8"), "h:2: Output is not an object"},
+      {object("1", "\"ok\"", "8"), "h:2: expected {"},
       {object("1", ok, "6"), "h:2: Return is before Call"},
       {"{\"ClientId\" 1}", "h:1: expected :"},
   };

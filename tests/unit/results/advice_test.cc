@@ -44,6 +44,8 @@ TEST(Advice, SaysFirstThatALockIsFullAtTheRateAskedFor) {
   result.runs[2].outcomes = {.acquired = 90, .timed_out = 10};
   result.runs[2].audit.verdict = Verdict::violated;
   EXPECT_THAT(advice(result, {}).at(0), says(Tone::bad, "full: busy and slow: no time"));
+  result.runs[0].generator.valid = false;
+  EXPECT_THAT(advice(result, {}).at(0), says(Tone::bad, "full: slow: no time"));
   for (auto& run : result.runs) run.load.rate.reset();
   EXPECT_THAT(advice(result, {}).at(0), says(Tone::bad, "violated")) << "closed loops fill it";
 }
