@@ -148,10 +148,11 @@ Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements
   const SafeSession& safe = strategy.safe_session;
   const Duration least = std::max(kRenewedTtl, safe.shortest);
   const Duration fault = longest_fault(strategy, requirements, true);
-  const Bound bound =
-      longest_of({{least, std::string(safe.because.empty() ? "the minimum" : safe.because)},
-                  times(kStalls, stall.longest, "stalls"),
-                  times(kFaults, fault, "faults", stall.longest)});
+  const Bound bound = longest_of(
+      {{least, safe.because.empty() ? "the minimum"
+                                    : fmt::format("{} ({})", format_duration(least), safe.because)},
+       times(kStalls, stall.longest, "stalls"),
+       times(kFaults, fault, "faults", stall.longest)});
   const Duration ttl = rounded(bound.length, strategy.traits);
   const bool session = strategy.traits.expiry == Expiry::session;
   return {"--ttl", format_duration(ttl),
@@ -177,10 +178,11 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
   add_round_trip(stall, requirements);
   const Duration fault = longest_fault(strategy, requirements, false);
   const bool typical = !requirements.work_p99;
-  const Bound bound = longest_of({{kShortestTtl, "the minimum"},
-                                  times(kMargin, *work, typical ? "the work's p50" : "its p99"),
-                                  times(kStalls, stall.longest, "stalls", *work),
-                                  times(kFaults, fault, "faults", *work)});
+  const Bound bound =
+      longest_of({{kShortestTtl, "the minimum"},
+                  times(kMargin, *work, typical ? "the work's p50" : "the work's p99"),
+                  times(kStalls, stall.longest, "stalls", *work),
+                  times(kFaults, fault, "faults", *work)});
   const Duration ttl = rounded(bound.length, strategy.traits);
   return {
       "--ttl", format_duration(ttl),
