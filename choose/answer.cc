@@ -204,29 +204,6 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
   return qualifying;
 }
 
-/// How to make up for a dropped requirement; may be empty.
-std::string workaround_for(const std::string& requirement, const Requirements& requirements) {
-  if (requirement.starts_with("--slo")) {
-    const double rtt = seconds(requirements.rtt.value_or(Duration{}));
-    const bool near_rtt =
-        std::ranges::any_of(requirements.slos, [&](const results::Threshold& slo) {
-          return option_of(slo) == requirement && slo.wants_less() && slo.bound < 2 * rtt &&
-                 slo.figure.starts_with("acquire.");
-        });
-    return near_rtt ? "a nearer server: each acquisition takes a round trip"
-                    : "fewer clients at a lock (--keys), or shorter work";
-  }
-  if (requirement.starts_with("--rate")) {
-    return "more locks for the same work (--keys), more clients if all are busy, shorter work, or "
-           "a nearer server";
-  }
-  if (requirement == "--fair") return "a short --wait interval, so that nobody starves for long";
-  for (const Survival& fault : faults_to_survive(requirements)) {
-    if (option_of(fault) == requirement) return fault.workaround;
-  }
-  return "";
-}
-
 std::vector<Relaxation> relaxations_of(const Answer& answer, const Question& question) {
   // Grouped by all obstacles of a candidate, if these are only the user's requirements.
   std::map<std::set<std::string>, std::vector<Candidate>> groups;
@@ -244,8 +221,10 @@ std::vector<Relaxation> relaxations_of(const Answer& answer, const Question& que
     Relaxation& one = relaxations.emplace_back();
     for (const std::string& requirement : obstacles) {
       one.requirements.push_back(requirement);
-      std::string workaround = workaround_for(requirement, question.requirements);
-      if (!workaround.empty()) one.instead.push_back(std::move(workaround));
+      for (const Survival& fault : faults_to_survive(question.requirements)) {
+        const bool its = option_of(fault) == requirement && !fault.workaround.empty();
+        if (its) one.instead.push_back(fault.workaround);
+      }
     }
     for (const Candidate& ranked : rank(freed, answer.ranked_by, question)) {
       one.strategies.emplace_back(ranked.strategy->name);
@@ -374,6 +353,24 @@ std::optional<Eased> ease(const Requirements& requirements) {
   return eased;
 }
 
+/// See Answer::not_decided.
+std::string not_decided(const Answer& answer, const Question& question, bool measured) {
+  const Candidate& best = answer.ranked.front();
+  const Evidence::Basis& basis = question.basis;
+  if (!measured && (basis.sources.empty() || !question.others.empty())) return "";
+  if (measured && !answer.ranked_by.figure.empty() && (best.tier == 0 || !basis.own)) {
+    return fmt::format("{} has no valid run under that load", best.strategy->name);
+  }
+  for (const results::Threshold& slo : answer.requirements.slos) {
+    const std::string option = option_of(slo);
+    const auto is_of_slo = [&](const Reason& one) { return one.requirement == option; };
+    if (std::ranges::any_of(best.in_favour, is_of_slo)) continue;
+    const auto why = std::ranges::find_if(best.conditions, is_of_slo);
+    return option + (why == best.conditions.end() ? "" : ": " + why->text);
+  }
+  return "";
+}
+
 const Candidate* find(const std::vector<Candidate>& list, const Descriptor* strategy) {
   const auto found = std::ranges::find(list, strategy, &Candidate::strategy);
   return found == list.end() ? nullptr : &*found;
@@ -444,6 +441,7 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
   answer.guard = guard_of(*best.strategy);
   answer.code = code_for(*best.strategy, answered, best.settings);
   answer.check = check_command(best, answered);
+  answer.not_decided = not_decided(answer, question, before != nullptr);
   if (requirements.is_for(Use::leader)) answer.takeovers = takeovers_of(best, evidence);
   return answer;
 }

@@ -94,10 +94,13 @@ struct Answer {
   std::vector<Candidate> ranked;         ///< the strategies that qualify, the best first
   std::vector<Candidate> ruled_out;      ///< in the order of the catalogue
   std::string check;                     ///< the command that tries the best under that load
-  std::vector<Takeover> takeovers;       ///< --for leader: of the best
-  std::string guard;                     ///< in the protected resource, against late writes
-  std::vector<Code> code;                ///< for the best
-  std::vector<Relaxation> relaxations;   ///< if nothing qualifies
+  /// Why it is not decided whether the best keeps an objective, measured under that load, or that
+  /// it is the best; empty: it is, or nothing was measured under that load.
+  std::string not_decided{};
+  std::vector<Takeover> takeovers;      ///< --for leader: of the best
+  std::string guard;                    ///< in the protected resource, against late writes
+  std::vector<Code> code;               ///< for the best
+  std::vector<Relaxation> relaxations;  ///< if nothing qualifies
 };
 
 /// `before`: the answer whose strategies were measured for this one. Strategies that it ruled out
@@ -154,6 +157,11 @@ struct Question {
 };
 
 Candidate examine(const Descriptor& strategy, const Question& question);
+
+/// The report of a play that the lock does not survive; null without one. If the work must last, a
+/// loss that the holder knows of is harm, too; if the fault is there for good, so is a lock that is
+/// refused.
+const FaultReport* find_harm(const std::vector<FaultReport>& reports, const Survival& survival);
 
 /// Reason::requirement of reasons about this objective, or about this fault.
 std::string option_of(const results::Threshold& slo);

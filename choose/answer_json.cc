@@ -121,6 +121,7 @@ std::string to_json(const Answer& answer) {
       {"qualify", std::move(qualify)},
       {"settings", settings},
       {"check", answer.check},
+      {"not_decided", answer.not_decided},
       {"libraries", std::move(libraries)},
       {"code", answer.code},
       {"recipe", !answer.ranked.empty() && is_recipe(*answer.ranked[0].strategy)},

@@ -90,17 +90,6 @@ std::string text_of(const Setting& setting) {
                      setting.because);
 }
 
-void add_objectives(const Answer& answer, Page& page) {
-  for (const results::Threshold& slo : answer.requirements.slos) {
-    const std::string option = option_of(slo);
-    const auto open = std::ranges::count_if(answer.ranked, [&](const Candidate& one) {
-      const auto& kept = one.in_favour;
-      return std::ranges::find(kept, option, &Reason::requirement) == kept.end();
-    });
-    if (open > 0) page.line(fmt::format("{}: not shown for {} of them", option, open));
-  }
-}
-
 void add_ranking(const Answer& answer, Page& page) {
   const RankingFigure& ranked_by = answer.ranked_by;
   page.heading(
@@ -129,32 +118,8 @@ void add_ranking(const Answer& answer, Page& page) {
       {{"but", "", "but", Unit::text, 5, results::Show::if_any},
        [](const Candidate& one) { return one.drawback; }}};
   page.table(shown(results::table_of(fields, answer.ranked)));
-  add_objectives(answer, page);
-  const auto any = [&](const auto& has) {
-    return std::any_of(answer.ranked.begin(), answer.ranked.end(), has);
-  };
-  const bool any_drawback = any([](const Candidate& one) { return !one.drawback.empty(); });
-  page.line(fmt::format("order: {}{}fewer servers, fewer commands, fewer plays that harm it",
-                        any_drawback ? "without a \"but\", then " : "",
-                        ranked_by.figure.empty() ? "" : "tier, then within twice its best, then "));
-  if (any([](const Candidate& one) { return one.only_invalid_runs; })) {
-    page.line(
-        "invalid run: the generator, other programs or an injected fault disturbed it, so its "
-        "figure is not the lock's (lockbench show FILE)");
-  }
-  if (answer.measured_in.empty()) {
-    page.line("no figures: no measurement has clients that wait for one another (--measure)");
-  } else if (!ranked_by.figure.empty()) {
-    page.line(fmt::format("measured in {}", answer.measured_in));
-    if (!answer.differences.empty()) {
-      page.line(fmt::format("that load differs from yours: {} (--measure runs yours)",
-                            fmt::join(answer.differences, ", ")));
-    }
-  }
-  if (!answer.assumption.empty() && !ranked_by.figure.empty()) page.line(answer.assumption);
-  for (const std::string& file : answer.left_out) {
-    page.line(fmt::format("left out, as its figures are not comparable: {}", file));
-  }
+  page.line(fmt::format("order: without a \"but\", {}fewer servers, commands, plays that harm it",
+                        ranked_by.figure.empty() ? "" : "tier, within twice its best, "));
 }
 
 void add_best(const Answer& answer, Page& page) {
@@ -188,11 +153,7 @@ void add_best(const Answer& answer, Page& page) {
   if (!without.empty()) {
     page.line(fmt::format("{}: no known library implements it", fmt::join(without, ", ")));
   }
-  page.line(
-      "the code of this answer was run on real servers, Redisson's was only compiled; these "
-      "libraries "
-      "were not tried beyond that");
-  if (is_recipe(strategy)) page.line("a library above is similar, and has not been measured");
+  page.line("the code of this answer was run on real servers, Redisson's was only compiled");
   page.line("guard in the protected table: " + answer.guard);
 }
 

@@ -185,16 +185,12 @@ std::vector<std::string> not_survived(const Descriptor& strategy, const Question
     if (std::ranges::find(asked, fault.word, &Survival::word) != asked.end()) continue;
     // The settings have keepalives.
     const bool met = strategy.traits.ends_with_connection && !fault.on_condition.empty();
+    std::vector<FaultReport> reports;
     for (const std::string& scenario : met ? fault.on_condition : fault.scenarios) {
-      const FaultReport report = question.evidence.report(scenario, strategy);
-      const bool lost =
-          report.harmful ||
-          (fault.must_last && report.outcome == to_string(HazardOutcome::known_loss)) ||
-          (fault.for_good && report.outcome == to_string(HazardOutcome::refused));
-      if (!lost) continue;
-      found.push_back(fmt::format("{} ({})", fault.word, in_words(report.outcome)));
-      break;
+      reports.push_back(question.evidence.report(scenario, strategy));
     }
+    const FaultReport* const harm = find_harm(reports, fault);
+    if (harm) found.push_back(fmt::format("{} ({})", fault.word, in_words(harm->outcome)));
   }
   return found;
 }

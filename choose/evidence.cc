@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -144,43 +143,10 @@ std::multimap<std::pair<bool, double>, const Source*> by_distance(
   return found;
 }
 
-/// A run with only the waits at a rate; its other figures are unknown.
-results::Run run_at(const results::Capacity& capacity, const results::CapacityRate& at) {
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  results::Run run;
-  run.strategy = capacity.strategy;
-  run.acquire = at.acquire;
-  run.generator.valid = at.invalid_steps < at.steps;
-  run.sections_per_second = run.commands_per_section = run.attempts_per_grant = kUnknown;
-  run.fairness.jain = run.fairness.longest_wait_seconds = kUnknown;
-  if (capacity.violated == true) run.audit.verdict = results::Verdict::violated;
-  return run;
-}
-
-/// Adds the rates of a capacity search, each as a result with one run for all its steps.
-void add_rates(const Source& source, std::vector<Source>& found) {
-  if (!source.result.capacity) return;
-  // There may be many rates, each with a copy, so copy only the description of the load.
-  const results::Result heading{.lockbench = source.result.lockbench,
-                                .environment = source.result.environment,
-                                .workload = source.result.workload};
-  for (const results::Capacity& capacity : *source.result.capacity) {
-    for (const results::CapacityRate& at : capacity.rates) {
-      Source& one = found.emplace_back(Source{source.name, heading});
-      one.result.workload["rate"] = at.rate;
-      if (capacity.ceiling && !results::workload_number(source.result, "hold")) {
-        one.result.workload["hold"] = static_cast<double>(capacity.keys) / *capacity.ceiling;
-      }
-      one.result.runs = {run_at(capacity, at)};
-    }
-  }
-}
-
 /// A source for each load.
 std::vector<Source> split(std::vector<Source> sources) {
   std::vector<Source> found;
   for (Source& source : sources) {
-    add_rates(source, found);
     if (!results::has_several_loads(source.result)) {
       found.push_back(std::move(source));
       continue;
@@ -336,8 +302,8 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
     // An invalid run says nothing about the lock.
     basis.left_out.push_back(sources.begin()->second->name + " (none of its runs is valid)");
   }
-  const bool own = !sources.empty() && !none_valid;
-  if (!own) {
+  basis.own = !sources.empty() && !none_valid;
+  if (!basis.own) {
     auto others = by_distance(reference_, asked);
     if (sources.empty() || !others.empty()) sources = std::move(others);
   }
@@ -351,7 +317,7 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
     if (reasons.empty()) {
       basis.sources.push_back(source);
       used.insert(source->name);
-    } else if (own && source->name != nearest.name) {
+    } else if (basis.own && source->name != nearest.name) {
       // Further loads of a file differ for the same reasons.
       other.emplace(source->name, fmt::format("{}", fmt::join(reasons, ", ")));
     }

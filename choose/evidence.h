@@ -90,6 +90,7 @@ class Evidence {
   /// source with the load nearest to the required one, and those of the same machine and load.
   struct Basis {
     std::vector<const Source*> sources;  ///< empty: no measurement can answer
+    bool own = false;                    ///< of the user's files
     Load load;
     std::string name;                   ///< "mine.json: 8 clients, 1 key, no work inside"
     std::vector<std::string> left_out;  ///< the user's other files with runs, and why

@@ -29,16 +29,6 @@ bool concerns(const FaultReport& report) {
   return report.blocks || !is(report, HazardOutcome::not_applicable);
 }
 
-/// If the work must last, a loss that the holder knows of is harm, too; if the fault is there for
-/// good, so is a lock that is refused.
-const FaultReport* find_harm(const Reports& reports, const Survival& survival) {
-  const auto found = std::ranges::find_if(reports, [&](const FaultReport& report) {
-    return report.harmful || (survival.must_last && is(report, HazardOutcome::known_loss)) ||
-           (survival.for_good && is(report, HazardOutcome::refused));
-  });
-  return found == reports.end() ? nullptr : &*found;
-}
-
 /// "seen in FILE", "declared, not played".
 std::string how_known(const FaultReport& report) {
   if (report.played) return "seen in " + report.source;
@@ -347,6 +337,9 @@ class Examination {
   bool measured_under_less() const {
     return std::ranges::all_of(question_.others, &Difference::lighter);
   }
+  bool measured_under_more() const {
+    return std::ranges::none_of(question_.others, &Difference::lighter);
+  }
 
   /// Checks whether the lock keeps up with the required rate: by arithmetic, and as measured under
   /// that load or a lighter one.
@@ -367,7 +360,8 @@ class Examination {
   }
 
   /// Checks the objective by arithmetic and against the measurements. A measurement under another
-  /// load proves nothing, unless a lighter load already misses the objective.
+  /// load proves nothing, unless a lighter load already misses the objective, or a heavier one
+  /// keeps it.
   void check_slo(const results::Threshold& slo) {
     const std::string requirement = option_of(slo);
     for (const std::string& why : {too_many(slo, requirements_), waits_longer(slo, question_)}) {
@@ -379,12 +373,6 @@ class Examination {
     }
     const std::string& source = question_.basis.name;
     if (!measured_.valid) return on_condition(requirement, "all its runs are invalid", source);
-    if (measured_.left_out > 0) {
-      on_condition(requirement,
-                   fmt::format("{} of {} runs are invalid and left out", measured_.left_out,
-                               measured_.left_out + measured_.runs.size()),
-                   source);
-    }
     judge(slo, requirement, source);
   }
 
@@ -402,7 +390,10 @@ class Examination {
       if (badness(its) > badness(outcome)) outcome = std::move(its);
     }
     if (outcome.is_unknown) {
-      return on_condition(requirement, "not shown: " + outcome.reason, source);
+      return on_condition(requirement,
+                          fmt::format("not shown: {}{}{}", outcome.reason,
+                                      outcome.remedy.empty() ? "" : "; ", outcome.remedy),
+                          source);
     }
     const bool kept = outcome.kept();
     std::string what = outcome.reason;
@@ -411,6 +402,7 @@ class Examination {
       what = fmt::format("{} is {}", slo.figure, results::human(*outcome.measured, unit));
     }
     if (runs.size() > 1) what += fmt::format(" in the worst of {} runs", runs.size());
+    if (measured_.left_out > 0) what += fmt::format(" ({} more are invalid)", measured_.left_out);
     // A lock that served the whole demand may be able to serve more.
     const bool served_all =
         question_.basis.load.rate && results::served_share(runs).value_or(0) >= results::kServed;
@@ -418,7 +410,7 @@ class Examination {
     if (!kept && wants_throughput(slo) && served_all) {
       on_condition(requirement, fmt::format("not shown: {}, and no more was asked for", what),
                    source);
-    } else if (kept && others.empty()) {
+    } else if (kept && (others.empty() || (measured_under_more() && slo.wants_less()))) {
       found_.in_favour.push_back({requirement, what, source});
     } else if (others.empty() || (!kept && measured_under_less() && slo.wants_less())) {
       against(requirement, "it misses that", source, what);
@@ -442,6 +434,14 @@ class Examination {
 };
 
 }  // namespace
+
+const FaultReport* find_harm(const Reports& reports, const Survival& survival) {
+  const auto found = std::ranges::find_if(reports, [&](const FaultReport& report) {
+    return report.harmful || (survival.must_last && is(report, HazardOutcome::known_loss)) ||
+           (survival.for_good && is(report, HazardOutcome::refused));
+  });
+  return found == reports.end() ? nullptr : &*found;
+}
 
 std::string option_of(const results::Threshold& slo) { return fmt::format("--slo '{}'", slo.text); }
 

@@ -107,6 +107,23 @@ Duration longest_fault(const Descriptor& strategy, const Requirements& requireme
   return std::max({pause, requirements.outage.value_or(0ns), failover});
 }
 
+/// What a TTL must outlast.
+struct Bound {
+  Duration length{};
+  std::string why;
+};
+
+Bound times(int factor, Duration of, std::string_view what, Duration beside = {}) {
+  const Duration length = beside + factor * of;
+  return {length,
+          fmt::format("{}{} × {} ({}) = {}", beside > 0ns ? format_duration(beside) + " + " : "",
+                      factor, human_seconds(seconds(of)), what, human_seconds(seconds(length)))};
+}
+
+Bound longest_of(const std::vector<Bound>& bounds) {
+  return *std::ranges::max_element(bounds, {}, &Bound::length);
+}
+
 std::string outlasts(Duration fault) {
   return fault > 0ns ? fmt::format("outlasts a fault of {}; ", human_seconds(seconds(fault))) : "";
 }
@@ -131,22 +148,20 @@ Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements
   const SafeSession& safe = strategy.safe_session;
   const Duration least = std::max(kRenewedTtl, safe.shortest);
   const Duration fault = longest_fault(strategy, requirements, true);
-  const Duration ttl = rounded(
-      std::max({least, kStalls * stall.longest, kFaults * fault + stall.longest}), strategy.traits);
+  const Bound bound = longest_of(
+      {{least, safe.because.empty() ? "the minimum"
+                                    : fmt::format("{} ({})", format_duration(least), safe.because)},
+       times(kStalls, stall.longest, "stalls"),
+       times(kFaults, fault, "faults", stall.longest)});
+  const Duration ttl = rounded(bound.length, strategy.traits);
   const bool session = strategy.traits.expiry == Expiry::session;
-  return {
-      "--ttl", format_duration(ttl),
-      fmt::format("{}{}; work of any length; a crash blocks the lock for up to {}", outlasts(fault),
-                  session ? "session time-out" : "renewed every third of it",
-                  human_seconds(seconds(longest_blocked(strategy, ttl)))),
-      fmt::format("the largest of {}{}, {} × {} (stalls) = {}, and {} × {} (faults): a holder that "
-                  "pauses for two thirds of the TTL may lose it; {}; {}",
-                  format_duration(least),
-                  safe.because.empty() ? "" : fmt::format(" ({})", safe.because), kStalls,
-                  human_seconds(seconds(stall.longest)),
-                  human_seconds(kStalls * seconds(stall.longest)), kFaults, format_duration(fault),
-                  stall.evidence.empty() ? "no stalls were measured" : stall.evidence,
-                  outcome_at("crash-holding", strategy, evidence))};
+  return {"--ttl", format_duration(ttl),
+          fmt::format("{}{}; work of any length; a crash blocks the lock for up to {}",
+                      outlasts(fault), session ? "session time-out" : "renewed every third of it",
+                      human_seconds(seconds(longest_blocked(strategy, ttl)))),
+          fmt::format("{}; {}; {}", bound.why,
+                      stall.evidence.empty() ? "no stalls were measured" : stall.evidence,
+                      outcome_at("crash-holding", strategy, evidence))};
 }
 
 Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requirements,
@@ -162,24 +177,20 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
   Stall stall = longest_stall(strategy, evidence);
   add_round_trip(stall, requirements);
   const Duration fault = longest_fault(strategy, requirements, false);
-  const Duration for_work = kMargin * *work, for_stalls = *work + kStalls * stall.longest,
-                 for_faults = *work + kFaults * fault;
-  const Duration ttl = rounded(std::max<Duration>({for_work, for_stalls, for_faults, kShortestTtl}),
-                               strategy.traits);
-  return {"--ttl", format_duration(ttl),
-          fmt::format("{}longer work loses the lock; a crash blocks it for up to {}{}",
-                      outlasts(fault), human_seconds(seconds(longest_blocked(strategy, ttl))),
-                      requirements.work_p99 ? ""
-                                            : "; half of the work is longer than its p50: give "
-                                              "--work-time-p99"),
-          fmt::format("the largest of {} × {} (the work's {}) = {}, {} + {} × {} (stalls) = {}, "
-                      "{} + {} × {} (faults) = {}, and {}; {}{}",
-                      kMargin, format_duration(*work), requirements.work_p99 ? "p99" : "p50",
-                      human_seconds(seconds(for_work)), format_duration(*work), kStalls,
-                      human_seconds(seconds(stall.longest)), human_seconds(seconds(for_stalls)),
-                      format_duration(*work), kFaults, format_duration(fault),
-                      human_seconds(seconds(for_faults)), format_duration(kShortestTtl),
-                      stall.evidence.empty() ? "" : stall.evidence + "; ", shown)};
+  const bool typical = !requirements.work_p99;
+  const Bound bound =
+      longest_of({{kShortestTtl, "the minimum"},
+                  times(kMargin, *work, typical ? "the work's p50" : "the work's p99"),
+                  times(kStalls, stall.longest, "stalls", *work),
+                  times(kFaults, fault, "faults", *work)});
+  const Duration ttl = rounded(bound.length, strategy.traits);
+  return {
+      "--ttl", format_duration(ttl),
+      fmt::format("{}longer work loses the lock; a crash blocks it for up to {}{}", outlasts(fault),
+                  human_seconds(seconds(longest_blocked(strategy, ttl))),
+                  typical ? "; half of the work is longer than its p50: give --work-time-p99" : ""),
+      fmt::format("{}; {}{}", bound.why, stall.evidence.empty() ? "" : stall.evidence + "; ",
+                  shown)};
 }
 
 /// Adds the settings for the lifetime of a grant and its renewal. Without renewal, the TTL must

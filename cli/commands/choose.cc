@@ -127,8 +127,8 @@ std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
   std::vector<choose::Source> sources;
   for (const std::string& path : paths) {
     results::Result result = must(results::load(path));
-    if (result.runs.empty() && !result.hazards && !result.capacity) {
-      throw UsageError("{}: contains no runs, plays or steps", path);
+    if (result.runs.empty() && !result.hazards) {
+      throw UsageError("{}: contains no runs or plays", path);
     }
     if (result.interrupted) {
       Console(stderr, false, false).warn(path + ": was interrupted: only what had finished counts");
@@ -148,6 +148,10 @@ int tell(const choose::Answer& answer, const ChooseOptions& options, Ending endi
                                              : choose::to_text(answer, look, options.why));
   ending.errors |= !told;
   ending.threshold_missed = answer.ranked.empty() || !answer.too_busy.empty();
+  ending.undecided = !answer.not_decided.empty();
+  if (ending.undecided) {
+    Console(stderr, false, false).warn("not decided: " + answer.not_decided);
+  }
   return exit_code_of(ending);
 }
 

@@ -99,10 +99,7 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
     if (violated) console.warn("exclusion was broken: " + name);
     ending.errors |= !measured.errors.empty();
     ending.exclusion_broken |= violated;
-    ending.invalid |= capacity.limit == "generator";
-    const bool not_shown = capacity.planned_rate && *capacity.planned_rate > capacity.lowest;
-    ending.threshold_missed |= not_shown || capacity.lowest <= 0;
-    ending.planned_too_high |= capacity.planned_too_high();
+    add_to(ending, capacity);
     capacities.push_back(std::move(measured.capacity));
     experiment.file.keep(result);
   }
@@ -340,7 +337,7 @@ void CapacityOptions::declare(OptionList& options) {
   options.add(
       "planned-rate", "R", planned_rate, number(0.001, 10'000'000),
       "planned sections per second, to show the headroom; measured if it may be the limit; exit "
-      "99 unless it is kept",
+      "99 if it is too high, 5 if that is not decided",
       "none");
   options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
                    "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <random>
 
 #include "cli/console/facts.h"
@@ -200,6 +201,16 @@ Ending ending_of(const results::Result& result) {
     ending.invalid |= !run.generator.valid;
   }
   return ending;
+}
+
+void add_to(Ending& ending, const results::Capacity& capacity) {
+  ending.invalid |= capacity.limit == "generator";
+  ending.planned_too_high |= capacity.planned_too_high();
+  // Without a planned rate, any rate that is kept will do.
+  const auto& planned = capacity.planned_rate;
+  const bool shown = planned ? *planned <= capacity.lowest : capacity.lowest > 0;
+  ending.threshold_missed |= !shown && !planned && std::isfinite(capacity.highest);
+  ending.undecided |= !shown;
 }
 
 results::Result begin_result(const OutputOptions& options) {

@@ -117,6 +117,9 @@ int exit_code_of(const Ending& ending);
 /// The ending by the runs of a result. The caller adds missed thresholds and a failure to save.
 Ending ending_of(const results::Result& result);
 
+/// Adds what a capacity shows: whether its objective is kept at the planned rate, or at any.
+void add_to(Ending& ending, const results::Capacity& capacity);
+
 // The beginning and the end of every command that saves a result.
 
 /// A result with its id and time, the command, this build and this machine.

@@ -55,29 +55,32 @@ double least_time(const Workload& workload, std::span<const results::Threshold> 
 
 using Length = CapacitySearch::Length;
 
-/// A step ends when all of its sections are served, unless the load is too high for that.
+/// A step, whose waits may end after it under the same load. Those that last longer than the
+/// objective allows, by a second, are cut off: they miss it anyway.
 Workload step_of(const CapacityPlan& plan, double rate, Length length) {
   Workload step = plan.run.workload;
   step.rate = rate;
-  double sections = rate * seconds(std::max(step.duration, fewest_holds(step)));
-  // Enough for a tenth of the samples that the objective needs.
-  if (length == Length::full) sections = std::max(sections, samples_needed(plan.objective) / 10);
-  step.iterations = static_cast<std::uint64_t>(std::ceil(sections));
+  step.duration = std::max(step.duration, fewest_holds(step));
+  // Enough for a tenth of the samples that the objective needs; arrivals are random.
+  constexpr double kSpare = 1.1;
+  if (length == Length::full) {
+    const double samples = kSpare * samples_needed(plan.objective) / 10;
+    step.duration = std::max(step.duration, of_seconds(samples / rate));
+  }
   // Warms up, as the first sections meet no queue.
   step.warmup = std::max(step.warmup, fewest_holds(step));
-  double longest_wait = 0;
+  double longest_wait = 1;
   for (const results::Threshold& one : plan.objective) {
     const bool time = results::compared_figure(one.figure).unit == results::Unit::seconds;
-    if (time) longest_wait = std::max(longest_wait, one.bound);
+    if (time) longest_wait = std::max(longest_wait, one.bound + 1);
   }
-  step.duration = of_seconds(1.5 * static_cast<double>(*step.iterations) / rate +
-                             std::min(longest_wait, seconds(step.acquire_timeout)) + 1);
+  step.run_out = std::min(of_seconds(longest_wait), step.longest_run_out());
   return step;
 }
 
 double step_seconds(const CapacityPlan& plan, double rate, Length length) {
   const Workload step = step_of(plan, rate, length);
-  return static_cast<double>(*step.iterations) / rate + seconds(step.warmup);
+  return seconds(step.duration + step.warmup);
 }
 
 class Experiment {
@@ -123,8 +126,6 @@ class Experiment {
     load.workload = workload;
     load.workload.repeat = 1;
     load.workload.seed += static_cast<std::uint64_t>(++runs_);
-    // A step's duration has the time for its waits; what waits for longer misses the objective.
-    load.workload.run_out = Duration::zero();
     // Warms up only once, as the servers stay.
     if (runs_ > 1) load.warms_up = {};
     RunReport report = run_once(std::move(load), runs_, on_step_, stop_);
@@ -160,6 +161,7 @@ class Experiment {
   std::optional<double> closed_loop() {
     Workload workload = plan_.run.workload;
     workload.rate.reset();
+    workload.run_out = Duration::zero();  // its waits show nothing
     workload.duration = std::max(std::min(kClosedLoop, workload.duration), fewest_holds(workload));
     const double longest = seconds(plan_.time);
     say(fmt::format("takes up to {}: a closed loop, and a search of {}",

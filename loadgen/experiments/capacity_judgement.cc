@@ -47,8 +47,8 @@ Unserved unserved_in(const std::vector<const results::Run*>& runs) {
   Unserved sum;
   for (const results::Run* run : runs) {
     const results::Outcomes& o = run->outcomes;
-    const double unserved =
-        number(o.timed_out + o.refused + o.failed + o.unknown + results::left_behind(*run));
+    // Those that were granted after the step's end were served, too: they have their whole waits.
+    const double unserved = number(o.timed_out + o.refused + o.failed + o.unknown + o.abandoned);
     sum.unserved += unserved;
     sum.failed += number(o.failed + o.unknown);
     sum.due += number(o.acquired) + unserved;

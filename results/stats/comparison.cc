@@ -28,31 +28,28 @@ constexpr double kLeastChange = 0.01;
 /// The power with which a gate detects its detectable change.
 constexpr double kPower = 0.8;
 
-/// The figures of a strategy in one result, by repetition.
+/// A strategy in one result. The runs are of that result.
 struct StrategyRuns {
-  struct Bounds {
-    double least = 0, most = 0;
-  };
   std::string name;
-  std::map<int, std::map<std::string, Bounds, std::less<>>> figures{};
+  std::map<int, const Run*> by_repetition{};
   bool left_out = false;  ///< some of its runs are invalid, and do not count
 
-  std::vector<double> values_of(const std::string& path,
-                                double Bounds::*bound = &Bounds::least) const {
+  std::vector<const Run*> runs() const {
+    std::vector<const Run*> all;
+    for (const auto& [repetition, run] : by_repetition) all.push_back(run);
+    return all;
+  }
+  std::vector<double> values_of(const std::string& path) const {
     std::vector<double> values;
-    for (const auto& [repetition, numbers] : figures) {
-      const auto found = numbers.find(path);
-      if (found != numbers.end() && std::isfinite(found->second.least)) {
-        values.push_back(found->second.*bound);
-      }
+    for (const auto& [repetition, run] : by_repetition) {
+      if (const auto value = figure(*run, path)) values.push_back(*value);
     }
     return values;
   }
   /// Whether the median may be larger, as waits were cut off.
   bool is_at_least(const std::string& path) const {
-    constexpr double kSameFigure = 1.05;
-    const auto least = median(values_of(path)), most = median(values_of(path, &Bounds::most));
-    return least && *most > kSameFigure * *least;
+    const auto figure = median_figure(runs(), path);
+    return figure && figure->at_least;
   }
 };
 
@@ -63,14 +60,10 @@ std::vector<StrategyRuns> strategies_of(const Result& result, bool with_invalid)
   for (const auto& [its_name, runs] : grouped(result.runs, name)) {
     StrategyRuns& strategy = strategies.emplace_back(StrategyRuns{.name = its_name});
     for (const Run* run : runs) {
-      if (!with_invalid && !is_of_the_lock(*run)) {
+      if (with_invalid || is_of_the_lock(*run)) {
+        strategy.by_repetition[run->repetition] = run;
+      } else {
         strategy.left_out = true;
-        continue;
-      }
-      auto& numbers = strategy.figures[run->repetition];
-      numbers.clear();
-      for (const Figure& figure : figures(*run)) {
-        if (figure.value) numbers[figure.path] = {*figure.value, figure.most};
       }
     }
   }
@@ -256,7 +249,7 @@ class Pairing {
 
   /// For a strategy without runs in B, only the figures of gates.
   void add(const StrategyRuns& a, const StrategyRuns& b) {
-    const bool is_in_b = !b.figures.empty() || b.left_out;
+    const bool is_in_b = !b.by_repetition.empty() || b.left_out;
     for (const ComparedFigure& figure : figures_) {
       std::vector<const Regression*> gates;
       for (const Regression& gate : gates_) {

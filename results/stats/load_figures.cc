@@ -53,6 +53,13 @@ std::vector<double> deciding_values(const StrategyLoads& strategy, const std::st
   return values;
 }
 
+/// Waits of the measured part that had not ended with it, less those that it took over from the
+/// warm-up. Above one for each client, the lock did not keep up.
+std::uint64_t left_behind(const Run& run) {
+  const std::uint64_t granted = run.acquire.count, in_time = run.outcomes.acquired;
+  return run.outcomes.abandoned + (granted > in_time ? granted - in_time : 0);
+}
+
 }  // namespace
 
 std::size_t StrategyLoads::points_of(std::string_view load) const {
@@ -82,8 +89,7 @@ std::vector<const Run*> StrategyLoads::valid_runs(std::string_view load, std::si
 
 std::vector<const Run*> StrategyLoads::counting_runs(std::string_view load,
                                                      std::size_t point) const {
-  auto valid = valid_runs(load, point);
-  return valid.empty() ? runs_at(load, point) : valid;
+  return counting_of(runs_at(load, point));
 }
 
 std::vector<const Run*> valid_of(const std::vector<const Run*>& runs) {
@@ -91,6 +97,11 @@ std::vector<const Run*> valid_of(const std::vector<const Run*>& runs) {
   std::ranges::copy_if(runs, std::back_inserter(valid),
                        [](const Run* run) { return is_of_the_lock(*run); });
   return valid;
+}
+
+std::vector<const Run*> counting_of(std::vector<const Run*> runs) {
+  auto valid = valid_of(runs);
+  return valid.empty() ? std::move(runs) : std::move(valid);
 }
 
 std::optional<LoadFigure> StrategyLoads::figure(std::string_view load, std::size_t point,
@@ -151,11 +162,6 @@ std::string disturbed_from_the_start(const std::vector<Run>& runs) {
       "the first {} runs are invalid: {}. Invalid runs rank nothing: better repeat this on a "
       "machine without other work; Ctrl-C ends it with the table so far",
       kFirst, disturbances(runs.back()).empty() ? "" : disturbances(runs.back()).front());
-}
-
-std::uint64_t left_behind(const Run& run) {
-  const std::uint64_t granted = run.acquire.count, in_time = run.outcomes.acquired;
-  return run.outcomes.abandoned + (granted > in_time ? granted - in_time : 0);
 }
 
 std::optional<double> served_share(const std::vector<const Run*>& runs) {

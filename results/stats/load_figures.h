@@ -22,10 +22,6 @@ bool is_of_the_lock(const Run& run);
 /// After the first few runs: one line if the machine disturbed all of them; else empty.
 std::string disturbed_from_the_start(const std::vector<Run>& runs);
 
-/// Waits of the measured part that had not ended with it, less those that it took over from the
-/// warm-up. Above one for each client, the lock did not keep up.
-std::uint64_t left_behind(const Run& run);
-
 /// The share of the requested sections that were served; nothing if none was requested. Clients
 /// that still wait at the end, each for one section, do not count unless nothing was served: a
 /// queue is not an overload.
@@ -94,6 +90,8 @@ double known_scatter(std::string_view figure);
 
 /// The runs whose figures are those of the lock.
 std::vector<const Run*> valid_of(const std::vector<const Run*>& runs);
+/// The runs that are shown: the valid ones, or all if there are none.
+std::vector<const Run*> counting_of(std::vector<const Run*> runs);
 
 /// The tier of each strategy under one load, over its valid runs alone, by the deciding figure of
 /// the load. `alone`: the time to acquire and release over the network. `demand`: the p99 of the

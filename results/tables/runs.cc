@@ -322,10 +322,7 @@ std::vector<Group> groups_of(const Result& result, const KnownFlaws& flaws, bool
                       flaw == flaws.end() ? "" : flaw->second.hazard,
                       several ? label(run.load, result) : ""});
   }
-  for (Group& group : groups) {
-    const auto valid = valid_of(group.all);
-    group.runs = valid.empty() ? group.all : valid;
-  }
+  for (Group& group : groups) group.runs = counting_of(group.all);
   return groups;
 }
 

@@ -17,6 +17,7 @@ import clients
 from servers import PATIENCE, Servers, eventually
 
 MODULES, LOCKBENCH = sys.argv[1:3]
+os.environ["GOCACHE"] = os.path.join(MODULES, "go_cache")  # compiling etcd's client takes minutes
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 CODE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../choose/code")
 WAIT = 1  # seconds
@@ -322,6 +323,7 @@ class Tests:
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers end, too
     folder = tempfile.mkdtemp(prefix="lockbench-answers-")
     os.chmod(folder, 0o755)
     install_modules()
@@ -330,6 +332,7 @@ def main():
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.callback(tests.servers.stop)
+        stack.callback(lambda: [crowd.stop() for crowd in tests.crowds])
         for name, run in tests.all():
             begun = time.monotonic()
             try:

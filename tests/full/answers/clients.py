@@ -219,8 +219,7 @@ def node(folder, code, _use, modules):
 def go(folder, code, _use):
     write(f"{folder}/main.go", GO.replace("CODE", indented(code, "\t")))
     subprocess.run(["go", "build", "-o", "client", "main.go"], cwd=folder, check=True,
-                   env={**os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOFLAGS": "",
-                        "GOCACHE": os.path.join(os.path.dirname(folder), "go_cache")})
+                   env={**os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOFLAGS": ""})
     return [f"{folder}/client"]
 
 

@@ -164,6 +164,24 @@ TEST(Rank, AfterMeasuringIsOfWhatQualifiedBeforeWithTheSettingsItHad) {
   EXPECT_NE(ttl_of(settings_of(kept)), ttl_of(settings_of(after({.acquired = 700}, nullptr))));
 }
 
+TEST(Rank, WithoutAValidRunOfTheMeasurementIsNotDecided) {
+  const Descriptor racer = made_up("racer");
+  const Requirements requirements{.work_p50 = 1ms, .clients = 32, .rate = 700};
+  const Evidence known({}, {{"reference", under(32, {measured("racer", 1e-3)})}});
+  const Answer before = choose(requirements, {&racer}, known);
+  EXPECT_EQ(before.not_decided, "") << "nobody asked to measure";
+  const auto after = [&](bool valid) {
+    results::Run run = measured("racer", 1e-3);
+    run.generator.valid = valid;
+    run.generator.reasons = {"other programs"};
+    const Evidence both({{"measured.json", under(32, {run})}},
+                        {{"reference", under(32, {measured("racer", 1e-3)})}});
+    return choose(requirements, {&racer}, both, &before).not_decided;
+  };
+  EXPECT_EQ(after(true), "");
+  EXPECT_THAT(after(false), HasSubstr("no valid run"));
+}
+
 TEST(Rank, FencingCountsOnlyWhereSomethingChecksIt) {
   World world;
   world.add(made_up("fenced", {.fencing = true}));
@@ -241,35 +259,6 @@ TEST(Basis, IsARunOfTheLoadAskedForEvenWithMoreLocksThanClients) {
   const Evidence unknown({}, {{"spread", spread}});
   EXPECT_THAT(unknown.basis_for(asked).runs_of("a").runs, IsEmpty())
       << "nobody knows whether they met";
-}
-
-TEST(Basis, HasEachRateOfACapacitySearchByAllItsSteps) {
-  results::Result searched = under(32, {});
-  searched.workload["hold"] = std::string("exp(2ms)");
-  const auto at = [](double rate, double p99) {
-    results::CapacityRate one{.rate = rate, .decision = "kept", .steps = 5};
-    one.acquire = {.count = 5000, .p50 = p99 / 2, .p99 = p99};
-    return one;
-  };
-  searched.capacity = {
-      results::Capacity{.strategy = "a", .ceiling = 500, .rates = {at(50, 4e-3), at(400, 9e-3)}}};
-  const Evidence evidence({{"searched", searched}}, {});
-  const auto p99 = [&](double rate) {
-    const auto found = evidence.basis_for({.clients = 32, .rate = rate}).runs_of("a");
-    return found.runs.size() == 1 ? found.runs[0]->acquire.p99 : -1;
-  };
-  EXPECT_EQ(p99(50), 4e-3);
-  EXPECT_EQ(p99(350), 9e-3) << "at 400/s of 2 ms the lock is 80 % busy";
-  const auto basis = evidence.basis_for({.clients = 32, .rate = 50});
-  EXPECT_THAT(basis.name, HasSubstr("searched: 10 % busy"));
-  EXPECT_THAT(basis.left_out, IsEmpty()) << "the other rates are of the same file";
-}
-
-TEST(Basis, ACapacitySearchDuringWhichExclusionBrokeRulesOut) {
-  World world{"x"};
-  world.file().capacity = {results::Capacity{
-      .strategy = "x", .violated = true, .rates = {{.rate = 50, .decision = "kept", .steps = 5}}}};
-  EXPECT_THAT(world.choose({.clients = 32, .rate = 50}).ranked, IsEmpty());
 }
 
 TEST(Basis, AKeyForEachClientIsNoContention) {

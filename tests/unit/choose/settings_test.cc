@@ -91,8 +91,7 @@ TEST(Ttl, OutlastsTheStallsThatWereSeen) {
   world.file().runs[0].release = {.count = 9, .max = 0.25};
   const Setting ttl = setting(world.choose({.work_p99 = 15ms}), "--ttl");
   EXPECT_EQ(ttl.value, "2600ms") << "15 ms and ten stalls, rounded up";
-  EXPECT_THAT(ttl.evidence, AllOf(HasSubstr("3 × 15ms (the work's p99) = 45 ms"),
-                                  HasSubstr("15ms + 10 × 250 ms (stalls) = 2.52 s")));
+  EXPECT_THAT(ttl.evidence, HasSubstr("15ms + 10 × 250 ms (stalls) = 2.52 s"));
 }
 
 TEST(Ttl, IsASessionThatTheStoreSupports) {

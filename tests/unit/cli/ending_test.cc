@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "cli/commands/measurement.h"
 #include "cli/console/facts.h"
@@ -60,6 +61,23 @@ results::Result result_with(const std::string& strategy, results::Verdict verdic
   result.runs.back().strategy = strategy;
   result.runs.back().audit.verdict = verdict;
   return result;
+}
+
+TEST(Ending, OfACapacityIsMissedOnlyByAMiss) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto code = [](const results::Capacity& capacity) {
+    Ending ending;
+    add_to(ending, capacity);
+    return exit_code_of(ending);
+  };
+  EXPECT_EQ(code({.lowest = 50, .highest = 80}), 0);
+  EXPECT_EQ(code({.lowest = 50, .highest = 80, .planned_rate = 40}), 0);
+  EXPECT_EQ(code({.lowest = 50, .highest = 80, .planned_rate = 60}), 5);
+  EXPECT_EQ(code({.lowest = 50, .highest = none, .planned_rate = 60}), 5);
+  EXPECT_EQ(code({.lowest = 50, .highest = 80, .planned_rate = 80}), 99);
+  EXPECT_EQ(code({.lowest = 0, .highest = 80, .planned_rate = 60}), 5);
+  EXPECT_EQ(code({.lowest = 0, .highest = 80}), 99);
+  EXPECT_EQ(code({.lowest = 0, .highest = none}), 5) << "nothing was decided in the time";
 }
 
 TEST(Ending, AControlMayBreakExclusion) {

@@ -125,6 +125,12 @@ TEST(CapacityRate, IsMissedWhereTheLoadIsNotServed) {
   EXPECT_EQ(ruling(runs).decision, Decision::open) << "perhaps a server is gone";
 }
 
+TEST(CapacityRate, CountsWhatWasGrantedAfterItsStepsAsServed) {
+  std::vector<results::Run> runs(6, run_with(0));
+  for (results::Run& run : runs) run.outcomes.acquired = 900;
+  EXPECT_EQ(ruling(runs).decision, Decision::kept);
+}
+
 TEST(CapacityRate, IsNotKeptBeyondItsOwnCeiling) {
   const std::vector<results::Run> runs(6, run_with(0));
   EXPECT_EQ(ruling(runs, 480).decision, Decision::kept);
