@@ -113,6 +113,7 @@ class RedisBook {
         if (found->second.passed) {
           ready_.push_back(free_lock(due.key, found->second.changed_at));
           ready_.back().changes = 2;
+          ready_.back().changed_since = found->second.changed_since;
         }
         forget(found);
       }
@@ -434,6 +435,7 @@ class RedisBook {
     state.late = changes > 0 && !at_once;
     state.at = changes > 0 && at_once ? entry.changed_at : asked_at;
     state.changes = changes;
+    if (changes > 0) state.changed_since = entry.changed_since;
     if (state.ttl_left) *state.ttl_left += answered_at - state.at;
     if (!is_free) return state;
     state.ended = told;
