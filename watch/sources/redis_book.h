@@ -124,7 +124,6 @@ class RedisBook {
   struct Turn {
     std::string key;
     KeyKind kind = KeyKind::unknown;
-    TimePoint since{};  ///< when it began to wait
   };
   /// Changes of held keys come first, then the latest changes, of which a look shows the effect. So
   /// that nothing waits forever, some turns are for the others.
@@ -144,18 +143,10 @@ class RedisBook {
         Entry& entry = keys_.find(one.key)->second;
         entry.queued = false;
         entry.disturbed = false;
-        return Turn{.key = std::move(one.key), .kind = entry.kind, .since = one.at};
+        return Turn{.key = std::move(one.key), .kind = entry.kind};
       }
     }
     return std::nullopt;
-  }
-  /// Puts the key from next() back to the front.
-  void put_back(const Turn& turn) {
-    const auto found = keys_.find(turn.key);
-    if (found == keys_.end() || std::exchange(found->second.queued, true)) return;
-    auto& waiting = lines_[found->second.line];
-    const Waiting again{turn.key, turn.since};
-    found->second.line == kFresh ? waiting.push_back(again) : waiting.push_front(again);
   }
   bool nothing_waits() const {
     return std::ranges::all_of(lines_, [](const auto& line) { return line.empty(); });
