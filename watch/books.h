@@ -166,6 +166,7 @@ class FamilyBook {
         }
       }
       if (is_end(event.kind)) ++known_.ended;
+      written_over_ |= event.kind == Kind::replaced || event.kind == Kind::owner_changed;
       if (event.ttl) {
         longest_ttl_ = std::max(longest_ttl_, *event.ttl);
         shortest_ttl_ = std::min(shortest_ttl_.value_or(*event.ttl), *event.ttl);
@@ -245,7 +246,11 @@ class FamilyBook {
   }
   /// Of the grants, but at most a minute.
   Duration longest_ttl() const { return std::min<Duration>(longest_ttl_, std::chrono::minutes(1)); }
-  std::optional<Duration> shortest_ttl() const { return shortest_ttl_; }
+  /// Of the grants; nothing if locks of the family were written over, so that an end before the
+  /// TTL need not be a release.
+  std::optional<Duration> shortest_ttl() const {
+    return written_over_ ? std::nullopt : shortest_ttl_;
+  }
   /// The figures so far, without those that picture() computes.
   const FamilyPicture& known() const { return known_; }
 
@@ -264,7 +269,7 @@ class FamilyBook {
   Lows queue_;
   Distinct owners_, locks_;
   Frequent frequent_;
-  bool forgot_ = false, coalesced_ = false;
+  bool forgot_ = false, coalesced_ = false, written_over_ = false;
   Duration longest_ttl_{};
   std::optional<Duration> shortest_ttl_;
   std::uint64_t changes_per_holding_ = 0;  ///< most seen; 0: none yet

@@ -141,7 +141,7 @@ struct Judgement {
   /// The most changes of a key from grant to release, in its family; 0: not known, or locks are
   /// renewed, so that changes tell nothing of holdings.
   std::uint64_t changes_per_holding = 2;
-  std::optional<Duration> shortest_ttl{};  ///< of the grants in its family
+  std::optional<Duration> shortest_ttl{};  ///< see FamilyBook
   bool never_released = false;             ///< its locks end by expiry by design
   bool shows_owners = false;
 };
