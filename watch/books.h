@@ -165,11 +165,17 @@ class FamilyBook {
           ++named_;
         }
       }
-      if (event.ttl) longest_ttl_ = std::max(longest_ttl_, *event.ttl);
+      if (is_end(event.kind)) ++known_.ended;
+      written_over_ |= event.kind == Kind::replaced || event.kind == Kind::owner_changed;
+      if (event.ttl) {
+        longest_ttl_ = std::max(longest_ttl_, *event.ttl);
+        shortest_ttl_ = std::min(shortest_ttl_.value_or(*event.ttl), *event.ttl);
+      }
       if (event.kind != Kind::granted || !event.counted) continue;
       acquired_.add(event.at);
       if (event.waited) known_.waits.record(*event.waited);
     }
+    known_.ended += happenings.unseen_holdings;
     if (happenings.unseen_holdings > 0) acquired_.add(record.at, happenings.unseen_holdings);
     coalesced_ = coalesced_ || happenings.coalesced;
     unexplained_ += happenings.unexplained;
@@ -198,10 +204,9 @@ class FamilyBook {
   /// overrun; then another client would soon take the lock, or wait for it.
   bool is_never_released() const {
     constexpr std::uint64_t kFewest = 5;
-    return known_.expired_while_held + known_.lapsed >= kFewest &&
-           known_.releases + known_.renewals + known_.undecided + known_.taken_over +
-                   known_.owner_changed + known_.session_lost + known_.most_waiting ==
-               0;
+    const std::uint64_t expired = known_.expired_while_held + known_.lapsed;
+    return expired >= kFewest && expired == known_.ended &&
+           known_.renewals + known_.taken_over + known_.most_waiting == 0;
   }
   /// Adds a lock. `forgets`: locks have been forgotten, so this one may have been counted before.
   void lock_added(std::uint64_t key, bool forgets) {
@@ -220,7 +225,7 @@ class FamilyBook {
       picture.largest_share = static_cast<double>(frequent_.most()) / static_cast<double>(named_);
     }
     picture.owner_share = share(named_, picture.acquisitions + unexplained_ / kGrantAndEnd);
-    picture.hold_share = share(picture.holds.count(), ended() + unexplained_ / kGrantAndEnd);
+    picture.hold_share = share(picture.holds.count(), picture.ended + unexplained_ / kGrantAndEnd);
     picture.acquisitions_per_second = acquired_.rate(now, began_);
     if (picture.hold_share >= kFewestSeen) picture.hold = loadgen::to_distribution(picture.holds);
     if (picture.waiting_now) picture.wait = loadgen::to_distribution(picture.waits);
@@ -241,6 +246,11 @@ class FamilyBook {
   }
   /// Of the grants, but at most a minute.
   Duration longest_ttl() const { return std::min<Duration>(longest_ttl_, std::chrono::minutes(1)); }
+  /// Of the grants; nothing if locks of the family were written over, so that an end before the
+  /// TTL need not be a release.
+  std::optional<Duration> shortest_ttl() const {
+    return written_over_ ? std::nullopt : shortest_ttl_;
+  }
   /// The figures so far, without those that picture() computes.
   const FamilyPicture& known() const { return known_; }
 
@@ -252,10 +262,6 @@ class FamilyBook {
   static double share(std::uint64_t part, std::uint64_t all) {
     return all == 0 ? 1 : std::min(1.0, static_cast<double>(part) / static_cast<double>(all));
   }
-  std::uint64_t ended() const {
-    return known_.releases + known_.expired_while_held + known_.undecided + known_.session_lost +
-           known_.owner_changed + known_.lapsed;
-  }
 
   const TimePoint began_;
   FamilyPicture known_;
@@ -263,8 +269,9 @@ class FamilyBook {
   Lows queue_;
   Distinct owners_, locks_;
   Frequent frequent_;
-  bool forgot_ = false, coalesced_ = false;
+  bool forgot_ = false, coalesced_ = false, written_over_ = false;
   Duration longest_ttl_{};
+  std::optional<Duration> shortest_ttl_;
   std::uint64_t changes_per_holding_ = 0;  ///< most seen; 0: none yet
   std::uint64_t unexplained_ = 0, named_ = 0;
 };

@@ -323,6 +323,7 @@ struct Ledger::State {
                               .epoch = endpoint.epoch,
                               .sees_since = endpoint.sees_since,
                               .changes_per_holding = book.changes_per_holding(),
+                              .shortest_ttl = book.shortest_ttl(),
                               .never_released = record.never_released || book.is_never_released(),
                               .shows_owners = options.shows_owners};
     const Happenings happenings = derive(record, std::move(sighting), judgement);

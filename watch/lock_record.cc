@@ -40,6 +40,13 @@ bool keeps_session(Shape shape) {
   return std::ranges::find(kOfSession, shape) != kOfSession.end();
 }
 
+/// Whether each contender has its own key or node, so that nobody writes over the holder's.
+bool has_key_for_each(Shape shape) {
+  constexpr std::array kShapes{Shape::etcd_queue, Shape::sequence_nodes, Shape::ephemeral_node,
+                               Shape::permits};
+  return std::ranges::find(kShapes, shape) != kShapes.end();
+}
+
 /// The owner for people. Only the beginning of a token: it may be all that a release needs.
 std::string shown_owner(const Party& party) {
   constexpr std::size_t kLongest = 12;
@@ -186,6 +193,9 @@ class Step {
     // A free lock that was changed and is free again was held in between.
     const bool passed = !was_held && !is_held && further >= kGrantAndEnd;
     if (passed && found_.unseen_holdings == 0) found_.unseen_holdings = 1;
+    if (found_.unseen_holdings > 0 && is_too_short_to_expire()) {
+      found_.unseen_releases = found_.unseen_holdings;
+    }
     found_.unexplained = further - std::min(further, found_.unseen_holdings * per_holding);
     found_.coalesced = found_.unseen_holdings > 0 || (ends && begins) || next_.late;
     if (begins) {
@@ -199,6 +209,12 @@ class Step {
     const bool stayed_free = !was_held && !is_held;
     record_.loose_changes =
         stayed_free && !passed ? static_cast<std::uint32_t>(further % per_holding) : 0;
+  }
+
+  /// Whether no lock of the family can have been granted and expired during these changes.
+  bool is_too_short_to_expire() const {
+    const TimePoint since = next_.changed_since.value_or(record_.at);
+    return judgement_.shortest_ttl && next_.at - since + kTtlError < *judgement_.shortest_ttl;
   }
 
   /// How the holding ended: as the store says, else judged by the TTL.
@@ -215,8 +231,9 @@ class Step {
       const bool expired = (over && looked_near) || record_.given_back;
       return expired ? kind_of_expiry() : Happening::Kind::undecided;
     }
-    return others_begin && was_written_over(holding) ? Happening::Kind::owner_changed
-                                                     : Happening::Kind::released;
+    if (!others_begin || !was_written_over(holding)) return Happening::Kind::released;
+    return judgement_.accuracy == Accuracy::exact ? Happening::Kind::owner_changed
+                                                  : Happening::Kind::replaced;
   }
 
   Happening::Kind kind_of_expiry() const {
@@ -224,11 +241,11 @@ class Step {
     return judgement_.never_released ? Happening::Kind::lapsed : Happening::Kind::expired;
   }
 
-  /// Whether one change replaced the holder's name by another client's.
+  /// Whether a single change replaced the holder's name by another client's.
   bool was_written_over(const Claim& holding) const {
-    const bool one_change = judgement_.accuracy == Accuracy::exact && next_.changes <= 1;
-    // In a queue each contender has its own key, so nobody overwrites the holder's.
-    const bool one_key = next_.shape != Shape::etcd_queue;
+    // If changes may come as one, it may also have been a release and a grant.
+    const bool one_change = judgement_.accuracy != Accuracy::sampled && next_.changes <= 1;
+    const bool one_key = !has_key_for_each(next_.shape);
     const bool both_named =
         holding.owner != kUnnamed &&
         std::ranges::none_of(next_.holders, [](const Party& party) { return party.owner.empty(); });
@@ -425,6 +442,7 @@ constexpr auto kHappenings =
                         {"session_lost", &Counts::session_lost, "dead_session"},
                         {"owner_changed", &Counts::owner_changed, "stolen"},
                         {"lapsed", &Counts::lapsed, "never_released"},
+                        {"replaced", nullptr},
                         {"given_back", nullptr},
                         {"named", nullptr}});
 static_assert(kHappenings.size() == static_cast<std::size_t>(Happening::Kind::named) + 1);
@@ -442,9 +460,13 @@ std::string_view wrong_with(const Happening& event) {
   return row_of(event.kind).finding;
 }
 
+bool is_end(Happening::Kind kind) {
+  return kind >= Happening::Kind::released && kind <= Happening::Kind::replaced;
+}
+
 void add(Counts& counts, const Happenings& happenings) {
   counts.acquisitions += happenings.unseen_holdings;
-  counts.releases += happenings.unseen_holdings;
+  counts.releases += happenings.unseen_releases;
   for (const Happening& event : happenings.list) {
     counts.without_ttl += event.leaked ? 1 : 0;
     counts.thin_margins += event.thin ? 1 : 0;

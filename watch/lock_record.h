@@ -89,6 +89,7 @@ struct Happening {
     session_lost,
     owner_changed,
     lapsed,      ///< expired, in a family that is never released
+    replaced,    ///< by another holder in a single change: released before, or written over
     given_back,  ///< no end: see LockRecord::given_back
     named,       ///< the owner of a holding that was granted unnamed; counts as no event
   };
@@ -118,12 +119,15 @@ struct Happenings {
   std::vector<Happening> list;
   /// Holdings that began and ended between two looks, so of unknown length.
   std::uint64_t unseen_holdings = 0;
-  std::uint64_t unexplained = 0;  ///< changes that belong to no event and no unseen holding
-  bool coalesced = false;         ///< several changes were merged into this
-                                  ///< sighting
+  std::uint64_t unseen_releases = 0;  ///< of these: they were too short to end by expiry
+  std::uint64_t unexplained = 0;      ///< changes that belong to no event and no unseen holding
+  bool coalesced = false;             ///< several changes were merged into this
+                                      ///< sighting
   std::optional<std::uint64_t> changes_of_holding;  ///< of a holding that was seen from grant to
                                                     ///< release
 };
+
+bool is_end(Happening::Kind kind);
 
 /// Adds the events to the counts, except for the number of waiters.
 void add(Counts& counts, const Happenings& happenings);
@@ -137,7 +141,8 @@ struct Judgement {
   /// The most changes of a key from grant to release, in its family; 0: not known, or locks are
   /// renewed, so that changes tell nothing of holdings.
   std::uint64_t changes_per_holding = 2;
-  bool never_released = false;  ///< its locks end by expiry by design
+  std::optional<Duration> shortest_ttl{};  ///< see FamilyBook
+  bool never_released = false;             ///< its locks end by expiry by design
   bool shows_owners = false;
 };
 

@@ -86,10 +86,8 @@ class FamilyFindings {
   }
 
   std::string ended_of_all(std::uint64_t number) const {
-    const std::uint64_t ended = family_.releases + family_.expired_while_held + family_.undecided +
-                                family_.session_lost + family_.owner_changed + family_.lapsed;
     return fmt::format("{}{} of {}", bound_of(family_), count(number),
-                       counted(ended, "ended holding"));
+                       counted(family_.ended, "ended holding"));
   }
 
   void lost() {

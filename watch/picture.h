@@ -28,6 +28,7 @@ struct LockPicture : results::ObservedLock {
 struct FamilyPicture : results::Observed {
   loadgen::HistogramSnapshot holds, waits;  ///< behind `hold` and `wait`
   Accuracy sight = Accuracy::sampled;       ///< behind `accuracy`
+  std::uint64_t ended = 0;                  ///< holdings
   std::uint64_t expired_after_renewal = 0;  ///< expired holdings that had been renewed at least
                                             ///< twice
   std::uint64_t owners = 0;  ///< estimated number of distinct owners; with a new token for each

@@ -75,7 +75,8 @@ struct Sighting {
   /// Minimum number of changes of the lock's key behind this sighting. More than one if events were
   /// coalesced, 0 if the state was sampled.
   std::uint64_t changes = 0;
-  std::optional<std::uint64_t> fence;  ///< the holder's fencing number
+  std::optional<TimePoint> changed_since;  ///< the first of them; nothing: not known
+  std::optional<std::uint64_t> fence;      ///< the holder's fencing number
 };
 
 /// How well a source sees. Every figure states its accuracy.

@@ -80,7 +80,7 @@ std::string with_variables(std::string expression, std::string_view rate_interva
   replace("$__rate_interval", rate_interval);
   replace("$__range", range);
   for (const std::string_view name :
-       {"$job", "$instance", "$backend", "$strategy", "$store", "$family"}) {
+       {"$job", "$instance", "$backend", "$strategy", "$store", "$family", "$endpoint"}) {
     replace(name, ".+");
   }
   replace("$deployment", ".*");

@@ -113,6 +113,7 @@ class RedisBook {
         if (found->second.passed) {
           ready_.push_back(free_lock(due.key, found->second.changed_at));
           ready_.back().changes = 2;
+          ready_.back().changed_since = found->second.changed_since;
         }
         forget(found);
       }
@@ -123,7 +124,6 @@ class RedisBook {
   struct Turn {
     std::string key;
     KeyKind kind = KeyKind::unknown;
-    TimePoint since{};  ///< when it began to wait
   };
   /// Changes of held keys come first, then the latest changes, of which a look shows the effect. So
   /// that nothing waits forever, some turns are for the others.
@@ -143,18 +143,10 @@ class RedisBook {
         Entry& entry = keys_.find(one.key)->second;
         entry.queued = false;
         entry.disturbed = false;
-        return Turn{.key = std::move(one.key), .kind = entry.kind, .since = one.at};
+        return Turn{.key = std::move(one.key), .kind = entry.kind};
       }
     }
     return std::nullopt;
-  }
-  /// Puts the key from next() back to the front.
-  void put_back(const Turn& turn) {
-    const auto found = keys_.find(turn.key);
-    if (found == keys_.end() || std::exchange(found->second.queued, true)) return;
-    auto& waiting = lines_[found->second.line];
-    const Waiting again{turn.key, turn.since};
-    found->second.line == kFresh ? waiting.push_back(again) : waiting.push_front(again);
   }
   bool nothing_waits() const {
     return std::ranges::all_of(lines_, [](const auto& line) { return line.empty(); });
@@ -434,6 +426,7 @@ class RedisBook {
     state.late = changes > 0 && !at_once;
     state.at = changes > 0 && at_once ? entry.changed_at : asked_at;
     state.changes = changes;
+    if (changes > 0) state.changed_since = entry.changed_since;
     if (state.ttl_left) *state.ttl_left += answered_at - state.at;
     if (!is_free) return state;
     state.ended = told;

@@ -224,6 +224,25 @@ TEST(ProbeBoardTest, AsksOfWhichDeployment) {
   }
 }
 
+TEST(WatchBoardTest, AsksOfWhichServerOfWhichDeployment) {
+  for (const Board& board : boards()) {
+    if (board.at("uid") != "lockbench-watch") continue;
+    std::set<std::string> panels;
+    for (const Board& panel : panels_of(board)) {
+      std::string queries;
+      for (const Board& target : panel.at("targets")) {
+        const std::string query = target.at("expr");
+        queries += query + "\n";
+        // About all servers of a watch.
+        if (query.starts_with("max by (instance) (lockbench_watch_unfollowed_locks{")) continue;
+        EXPECT_THAT(query,
+                    testing::HasSubstr("endpoint=~\"$endpoint\", deployment=~\"$deployment\""));
+      }
+      EXPECT_TRUE(panels.insert(queries).second) << panel.at("title") << " repeats another panel";
+    }
+  }
+}
+
 /// The boards that are read when something is wrong now.
 std::vector<Board> boards_of_services() {
   std::vector<Board> all = boards();

@@ -122,6 +122,10 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
     sighting.extended_by_store = true;
     return sighting;
   };
+  const auto changes = [](Sighting sighting, std::uint64_t number) {
+    sighting.changes = number;
+    return sighting;
+  };
   const auto late = [](Sighting sighting) {
     sighting.late = true;
     sighting.changes = 9;
@@ -163,9 +167,13 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
        exact,
        {with_key_of_its_own(held(1s, "a")), with_key_of_its_own(held(2s, "b"))},
        {.acquisitions = 2, .releases = 1}},
-      {"where changes come as one it is a release and a grant",
+      {"where changes come as one it may be theft, or a release and a grant",
        at_least,
        {held(1s, "a"), held(2s, "b")},
+       {.acquisitions = 2}},
+      {"two changes are a release and a grant",
+       at_least,
+       {held(1s, "a"), changes(held(2s, "b"), 2)},
        {.acquisitions = 2, .releases = 1}},
       {"an owner that was not looked at is no thief, nor robbed",
        exact,
@@ -188,10 +196,18 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
        at_least,
        {held(1s, "a", 2s), late(held(4s, "b"))},
        {.acquisitions = 2, .undecided = 1}},
-      {"a free lock that changed was held",
+      {"a free lock that changed was held; nobody knows how that ended",
        at_least,
        {free(1s), late(free(4s))},
-       {.acquisitions = 1, .releases = 1}},
+       {.acquisitions = 1}},
+      {"it was released if it had no time to expire",
+       at_least,
+       {held(1s, "a", 2s), free(2s), changes(free(3s), 2)},
+       {.acquisitions = 2, .releases = 2}},
+      {"else it may have expired",
+       at_least,
+       {held(1s, "a", 2s), free(2s), changes(free(4s), 2)},
+       {.acquisitions = 2, .releases = 1}},
       {"what is held from the start is no acquisition",
        at_least,
        {unchanged(held(0s, "a")), free(5s)},

@@ -150,7 +150,7 @@ TEST(Findings, NameTheWorstLockOfTheirFamily) {
 TEST(Findings, SayHowFarTheCountCanBeTrusted) {
   Picture picture = healthy();
   family(picture).expired_while_held = 51;
-  family(picture).releases = 214;
+  family(picture).ended = 265;
   EXPECT_THAT(only_finding(picture).evidence,
               HasSubstr("51 of 265 ended holdings ended by expiry"));
   EXPECT_THAT(only_finding(picture).evidence, Not(HasSubstr("at least")));
