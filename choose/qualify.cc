@@ -402,7 +402,8 @@ class Examination {
       what = fmt::format("{} is {}", slo.figure, results::human(*outcome.measured, unit));
     }
     if (runs.size() > 1) what += fmt::format(" in the worst of {} runs", runs.size());
-    if (measured_.left_out > 0) what += fmt::format(" ({} more are invalid)", measured_.left_out);
+    if (measured_.left_out > 0)
+      what += fmt::format("; invalid runs beside: {}", measured_.left_out);
     // A lock that served the whole demand may be able to serve more.
     const bool served_all =
         question_.basis.load.rate && results::served_share(runs).value_or(0) >= results::kServed;

@@ -86,7 +86,7 @@ class Measurement {
   std::optional<deployment::Deployment> servers_;
   std::optional<FaultServers> faults_;
   std::unique_ptr<history::Log> history_;  ///< of --history
-  loadgen::RunMaker maker_;  ///< empty: this process has all clients
+  loadgen::RunMaker maker_;                ///< empty: this process has all clients
   std::stop_token stop_;
   bool errors_ = false;
 };

@@ -141,11 +141,11 @@ std::string to_json(const ResultComparison& comparison) {
     document["differences"].push_back(object(one));
   }
   for (const Gate& gate : comparison.gates) {
-    document["gates"].push_back({{"expression", gate.bound.text},
-                                 {"strategy", gate.strategy},
-                                 {"outcome", gate.undecided.empty() ? to_string(gate.outcome)
-                                                                    : "not decided"},
-                                 {"detectable", finite_or_null(gate.detectable)}});
+    document["gates"].push_back(
+        {{"expression", gate.bound.text},
+         {"strategy", gate.strategy},
+         {"outcome", gate.undecided.empty() ? to_string(gate.outcome) : "not decided"},
+         {"detectable", finite_or_null(gate.detectable)}});
   }
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -165,7 +165,8 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
   })) << acquired
       << ", but " << all << " in the result";
   program.signal(SIGTERM);
-  EXPECT_EQ(program.finish().code, 99) << "no rate keeps the objective";
+  const bool missed = result.at("capacity").at(0).at("highest").is_number();
+  EXPECT_EQ(program.finish().code, missed ? 99 : 5) << "no rate is shown to keep the objective";
 }
 
 TEST(FaultMetrics, AFaultIsActiveWhileItLastsAndAnInterruptHealsAndSaves) {

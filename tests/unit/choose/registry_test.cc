@@ -111,9 +111,9 @@ TEST(Registry, AReentrantLockIsOfferedOnEveryStoreWithALibraryThatHasIt) {
   }
   const Answer curator = ask({.stores = {"zookeeper"}, .reentrant = true});
   EXPECT_EQ(curator.ranked.front().strategy->name, "zookeeper");
-  EXPECT_THAT(to_text(curator, {}), AllOf(HasSubstr("Curator InterProcessMutex (Java)"),
-                                          HasSubstr("new InterProcessMutex"),
-                                          Not(HasSubstr("Python"))));
+  EXPECT_THAT(to_text(curator, {}),
+              AllOf(HasSubstr("Curator InterProcessMutex (Java)"),
+                    HasSubstr("new InterProcessMutex"), Not(HasSubstr("Python"))));
   EXPECT_THAT(to_text(ask({.stores = {"etcd"}, .reentrant = true}), {}),
               HasSubstr("the first release frees the lock"));
   EXPECT_TRUE(ask({.stores = {"memcached"}, .reentrant = true}).ranked.empty());

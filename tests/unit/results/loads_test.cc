@@ -185,8 +185,7 @@ TEST(Loads, ALockThatCannotServeTheDemandHasNoPercentiles) {
   add_strategy(result, "slow", 0.01);
   results::Run& run = run_of(result, "slow", high);
   run.acquire.count = 710;
-  run.outcomes = {.acquired = 710,
-                  .abandoned = 290 + high.clients};  // one for each waiting client
+  run.outcomes = {.acquired = 710, .abandoned = 290 + high.clients};  // one for each waiting client
   const std::vector<std::string> row = row_of(load_tables(result, {})[1].table, "slow");
   EXPECT_THAT(row, ElementsAre("slow", "1", "100 µs", "10 ms", "–", "71 % served", "–", "–"));
   EXPECT_THAT(conclusions(result, {})[3], HasSubstr("slow (served less than 95 %"));
