@@ -359,6 +359,14 @@ std::vector<MetricFamily> collect(const WatchMetrics& metrics, const Facts& fact
     MetricFamily& metric = add_family(all, row.metric, row.help, type_of(row));
     for (const FamilyPicture& family : picture->families) add_figure(metric, row, family, facts);
   }
+  MetricFamily& stopped = add_family(
+      all, "lockbench_watch_renewals_stopped_total",
+      "Held locks whose holder renewed them in time before, and at a look no longer did.", kCounter);
+  for (const FamilyPicture& family : picture->families) {
+    Labels labels = labels_of(family.store, family.endpoint, facts);
+    labels.push_back({"family", family.family});
+    add_number(stopped, std::move(labels), static_cast<double>(family.renewals_stopped));
+  }
   add_sources(all, picture->sources, facts);
   add_number(add_family(all, "lockbench_watch_unfollowed_locks",
                         "Locks that were seen but are not followed, for lack of memory.", kGauge),
