@@ -361,7 +361,8 @@ std::vector<MetricFamily> collect(const WatchMetrics& metrics, const Facts& fact
   }
   MetricFamily& stopped = add_family(
       all, "lockbench_watch_renewals_stopped_total",
-      "Held locks whose holder renewed them in time before, and at a look no longer did.", kCounter);
+      "Held locks whose holder renewed them in time before, and at a look no longer did.",
+      kCounter);
   for (const FamilyPicture& family : picture->families) {
     Labels labels = labels_of(family.store, family.endpoint, facts);
     labels.push_back({"family", family.family});

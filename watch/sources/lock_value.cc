@@ -4,6 +4,7 @@
 #include <boost/regex.hpp>
 #include <cstdint>
 
+#include "results/tables/text.h"
 #include "strategies/number.h"
 
 namespace lockbench::watch {
@@ -98,6 +99,13 @@ std::optional<LockValue> read_json(std::string_view text) {
   return value;
 }
 
+bool is_printable(std::string_view value) {
+  std::string text(value);
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\t' || c == '\r'; }, ' ');
+  return results::printable_page(text, false) == text;
+}
+
 /// ShedLock writes a new time when it shortens the lock, so only the host tells the owner.
 std::string_view without_time(std::string_view token) {
   static const boost::regex kShedLock("ADDED:[-0-9T:.]+Z?@(.+)");
@@ -113,9 +121,10 @@ std::optional<LockValue> read_lock_value(std::string_view value) {
   if (value.starts_with(kKubernetes)) return read_kubernetes(value.substr(kKubernetes.size()));
   const std::size_t first = value.find_first_not_of(" \t\r\n");
   const char begins = first == std::string_view::npos ? ' ' : value[first];
-  if (begins == '{') return read_json(value.substr(0, 4096));
-  // A list, a page, or a text of several lines.
-  const bool is_text = begins == '[' || begins == '<' || value.find('\n') != std::string_view::npos;
+  if (begins == '{' && is_printable(value)) return read_json(value.substr(0, 4096));
+  // A list, a page, or a text of several lines; a token may be any bytes.
+  const bool is_text = is_printable(value) && (begins == '[' || begins == '<' ||
+                                               value.find('\n') != std::string_view::npos);
   if (is_text || value.size() > kLongestOwner) return std::nullopt;
   return LockValue{.owner = std::string(without_time(value)), .is_record = false, .lasts = {}};
 }

@@ -17,8 +17,9 @@ std::string owner_in(std::string_view value) {
 }
 
 TEST(LockValue, ATokenIsTheOwner) {
-  for (const char* const token : {"550e8400-e29b-41d4-a716-446655440000", "1",
-                                  "worker 7 on host:4711", "", "ADDED:@host", "\xac\xed\x01"}) {
+  for (const char* const token :
+       {"550e8400-e29b-41d4-a716-446655440000", "1", "worker 7 on host:4711", "", "ADDED:@host",
+        "\xac\xed\x01", "\x8e\n\x07", "{\xfe\x01", "[\xc3", "<\x1b"}) {
     EXPECT_EQ(owner_in(token), token);
     EXPECT_FALSE(read_lock_value(token)->is_record) << token;
   }
