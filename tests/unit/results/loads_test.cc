@@ -153,7 +153,7 @@ TEST(Sweep, HasOneTableThatSaysFirstWhereALockIsFull) {
                         "of the time): 1k/s are served"));
   EXPECT_THAT(conclusions(result, {})[1], Not(HasSubstr("Full:")));
   Result closed = result;
-  for (Run& run : closed.runs) run.load.rate.reset();
+  for (auto& run : closed.runs) run.load.rate.reset();
   EXPECT_THAT(conclusions(closed, {})[0], Not(HasSubstr("Full:"))) << "waits end with the clients'";
 }
 
