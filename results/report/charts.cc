@@ -211,9 +211,9 @@ std::vector<Chart> sweep_charts(const Result& result) {
   const Chart::Axis x{by_rate ? "sections asked for per second" : "clients", false};
   const std::string over = by_rate ? " by rate" : " by clients";
   Chart p99{.title = "Time to acquire" + over,
-            .note =
-                "The 99th percentile. Where a lock is full, it only grows with the length of "
-                "the run: the table says from where on.",
+            .note = by_rate ? "The 99th percentile. Where a lock is full, it only grows with the "
+                              "length of the run: the table says from where on."
+                            : "The 99th percentile.",
             .x = x,
             .y = {"time to acquire, p99", true}};
   Chart rate{.title = "Throughput" + over, .x = x, .y = {"sections per second"}};

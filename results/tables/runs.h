@@ -21,7 +21,7 @@ Table table_of_each_run(const Result& result, const KnownFlaws& flaws);
 
 /// Of a sweep: one row for each strategy at each point of this load, by clients and rate.
 Table sweep_table(const Result& result, const std::string& load);
-/// The first point of a sweep at which each lock is full, in a sentence each.
+/// The first rate of a sweep at which each lock is full, in a sentence each.
 std::vector<std::string> full_locks(const Result& result);
 
 /// A row for each rank of each run; none for runs of one process.

@@ -152,6 +152,9 @@ TEST(Sweep, HasOneTableThatSaysFirstWhereALockIsFull) {
               HasSubstr("Full: full from demand at 1001/s, 2 clients on (the lock is taken 99.0 % "
                         "of the time): 1k/s are served"));
   EXPECT_THAT(conclusions(result, {})[1], Not(HasSubstr("Full:")));
+  Result closed = result;
+  for (auto& run : closed.runs) run.load.rate.reset();
+  EXPECT_THAT(conclusions(closed, {})[0], Not(HasSubstr("Full:"))) << "waits end with the clients'";
 }
 
 TEST(Sweep, HasALabelForEachLoadHoweverCloseTheyAre) {
