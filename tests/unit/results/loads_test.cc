@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <set>
 
 #include "results/stats/load_figures.h"
@@ -154,6 +155,20 @@ TEST(Sweep, HasOneTableThatSaysFirstWhereALockIsFull) {
   EXPECT_THAT(conclusions(result, {})[1], Not(HasSubstr("Full:")));
 }
 
+TEST(Sweep, ALockIsFullOnlyByWaitsInVain) {
+  Result result = swept_result();
+  for (results::Run& run : result.runs) run.lock_taken = 0.5;
+  const auto full = [&](const std::function<void(results::Run&)>& change) {
+    for (results::Run& run : result.runs) change(run);
+    return testing::Value(*render(result, {}, {}), HasSubstr("Full: "));
+  };
+  EXPECT_FALSE(full([](results::Run& run) { run.outcomes.failed = run.outcomes.unknown = 1000; }));
+  EXPECT_FALSE(full([](results::Run& run) { run.outcomes.refused = 1000; }));
+  EXPECT_TRUE(full([](results::Run& run) { run.outcomes.timed_out = 1000; }));
+  EXPECT_FALSE(full([](results::Run& run) { run.faults = {FaultMark{.fault = "store-kill"}}; }))
+      << "nobody is served meanwhile";
+}
+
 TEST(Sweep, HasALabelForEachLoadHoweverCloseTheyAre) {
   const Result result = swept_result();
   std::set<std::string> labels;
@@ -185,8 +200,7 @@ TEST(Loads, ALockThatCannotServeTheDemandHasNoPercentiles) {
   add_strategy(result, "slow", 0.01);
   results::Run& run = run_of(result, "slow", high);
   run.acquire.count = 710;
-  run.outcomes = {.acquired = 710,
-                  .abandoned = 290 + high.clients};  // one for each waiting client
+  run.outcomes = {.acquired = 710, .abandoned = 290 + high.clients};  // one for each waiting client
   const std::vector<std::string> row = row_of(load_tables(result, {})[1].table, "slow");
   EXPECT_THAT(row, ElementsAre("slow", "1", "100 µs", "10 ms", "–", "71 % served", "–", "–"));
   EXPECT_THAT(conclusions(result, {})[3], HasSubstr("slow (served less than 95 %"));
