@@ -340,7 +340,8 @@ class LiveRun {
     evidence.has_store = !urls_of(run.strategy, run.endpoints).empty();
     evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
     evidence.turn_lag = histograms[Timing::turn_lag].snapshot();
-    if (plan_.faults.empty()) {
+    // A renewal that is repeated after a failure counts from its first due time.
+    if (plan_.faults.empty() && run.recorder.total(Count::renewals_failed) == 0) {
       evidence.renewal_slip = histograms[Timing::renewal_slip].snapshot();
       evidence.renewal_duration = histograms[Timing::renewal_duration].snapshot();
     }
