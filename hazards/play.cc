@@ -258,16 +258,12 @@ Grant Actor::tell_acquire() {
 void Actor::tell_history(const Grant& grant) {
   using history::Outcome;
   const TimePoint now = BootClock::now();
-  const bool unknown = grant.outcome == AcquireOutcome::unknown;
-  history_.end(grant.granted() ? Outcome::ok
-               : unknown       ? Outcome::info
-                               : Outcome::fail,
-               now, grant.fencing);
+  // One that was released at once was held at some time before now; where others hold the lock by
+  // now, the history must not say that it is held.
+  const bool past = grant.granted() && releases_at_once_;
+  if (past || grant.outcome == AcquireOutcome::unknown) return history_.end(Outcome::info, now);
+  history_.end(grant.granted() ? Outcome::ok : Outcome::fail, now, grant.fencing);
   if (grant.granted()) held_[grant.lease] = asked_for_;
-  if (!grant.granted() || !releases_at_once_) return;
-  history_.release(now, asked_for_);
-  history_.end(Outcome::info, now);
-  held_.erase(grant.lease);
 }
 
 void Actor::tell_death(const std::string& how) {

@@ -24,8 +24,8 @@ constexpr std::size_t kMostShown = 16;
 constexpr Place kNever = std::numeric_limits<Place>::max();
 
 /// The time during which a process certainly held the lock: from the end of the acquisition to the
-/// begin of the release. Any order of all operations is also one of these times, as operations can
-/// be taken to have had their effect then.
+/// begin of the release. If no two of these times conflict, all operations are explained: each
+/// acquisition may take effect at its end, and each release at its begin.
 struct Hold {
   std::int64_t begin = 0, end = kOpen;
   Place acquired = kNever, released = kNever;  ///< its operations

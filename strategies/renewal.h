@@ -150,9 +150,9 @@ class RenewalScheduler {
   std::unique_ptr<Task> task_;  ///< last: ends before the members that it uses are destroyed
 };
 
-/// The time for an answer to a renewal: at most `useful`, as a later one is useless, and the
-/// command timeout. Below that, one of a few values, so that leases with many TTLs share a few
-/// channels.
+/// The time for an answer to a renewal: at most `useful`, as a later one is useless, but at least
+/// 10 ms; and at most the command timeout. Below that, one of a few values, so that leases with
+/// many TTLs share a few channels.
 Duration renewal_timeout(Duration useful, Duration command_timeout);
 
 class Services;

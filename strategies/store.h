@@ -56,8 +56,9 @@ class Store {
                                                const std::stop_token& stop) = 0;
   /// For stores that find the keys of a run only by a scan. begin_keys(): notes in the store,
   /// before the first of them, that keys with this prefix are in use until about `until`.
-  /// end_keys(): they are removed; forgets the note, and removes the keys of noted runs that were
-  /// killed, kKeptFor after their end.
+  /// end_keys(): they are removed; forgets the note. remove_old_runs(): removes the keys of noted
+  /// runs that were killed, kKeptFor after their end; takes about a second at most, and the next
+  /// call goes on from there. Its error names one of them and what removes it.
   virtual StoreResult<void> begin_keys(std::string_view /*prefix*/, WallTime /*until*/,
                                        const std::stop_token& /*stop*/) {
     return {};
@@ -65,6 +66,7 @@ class Store {
   virtual StoreResult<void> end_keys(std::string_view /*prefix*/, const std::stop_token& /*stop*/) {
     return {};
   }
+  virtual StoreResult<void> remove_old_runs(const std::stop_token& /*stop*/) { return {}; }
   /// Removes all keys lockbench:<run id>:... of this run and its parts, and objects that their
   /// locks share, such as a schema; nothing else. Returns how many there were. Not while the run is
   /// under way. Not called if the kind's Listing is `none`.

@@ -192,7 +192,7 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
   leave_to_the_loads(options_, result_.workload);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
-  check_history(options_.history, out_);
+  check_history(options_.history, options_.output, out_);
   if (options_.hdr.empty()) return;
   // The directory is created if necessary.
   must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hgrm"), "--hdr");

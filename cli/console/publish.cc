@@ -147,10 +147,13 @@ bool save_file(const std::filesystem::path& path, const std::string& text, Conso
   return saved->warning.empty();
 }
 
-void check_history(const std::string& history, const std::string& out) {
+void check_history(const std::string& history, const OutputOptions& options,
+                   const std::string& out) {
   if (history.empty()) return;
-  if (same_file(history, out)) {
-    throw UsageError("--history and --out must be different files: both are {}", out);
+  for (const auto& [option, path] : {std::pair("out", out), std::pair("report", options.report),
+                                     std::pair("events", options.events)}) {
+    if (path.empty() || !same_file(history, path)) continue;
+    throw UsageError("--history and --{} must be different files: both are {}", option, path);
   }
   must(results::check_writable(history), "--history");
 }
@@ -228,6 +231,10 @@ std::string out_path(const OutputOptions& options, const results::Result& result
       options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
   if (!options.events.empty() && (out == options.events || same_file(out, options.events))) {
     throw UsageError("--events and --out must be different: both are {}", out);
+  }
+  if (!options.events.empty() && !options.report.empty() &&
+      same_file(options.report, options.events)) {
+    throw UsageError("--events and --report must be different: both are {}", options.report);
   }
   if (out != kStdout) {
     auto writable = results::check_writable(out);

@@ -42,8 +42,10 @@ bool save_file(const std::filesystem::path& path, const std::string& text, Conso
                std::string_view what = "",
                const std::function<void(const std::string&)>& told = nullptr);
 
-/// Call before the load: a UsageError if --history is given and cannot be written, or is `out`.
-void check_history(const std::string& history, const std::string& out);
+/// Call before the load: a UsageError if --history is given and cannot be written, or is `out` or
+/// another file of the output.
+void check_history(const std::string& history, const OutputOptions& options,
+                   const std::string& out);
 /// False, with a warning, if the file is not the whole history.
 bool close_history(history::Log& history, Console& console);
 

@@ -62,7 +62,8 @@ struct RunEvidence {
   HistogramSnapshot schedule_lag, scheduled_acquire;
   HistogramSnapshot wake_lag;  ///< the same for clients that were idle and had to wake up
   HistogramSnapshot turn_lag;  ///< of clients behind others on their thread, after an answer
-  /// How late renewals were sent, and how long the store took to answer them; empty after a fault.
+  /// How late renewals were sent, and how long the store took to answer them; empty after a fault,
+  /// or a renewal that failed.
   HistogramSnapshot renewal_slip, renewal_duration;
   Duration ttl{};  ///< of the renewed leases
   HistogramSnapshot acquire;

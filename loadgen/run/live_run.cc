@@ -340,7 +340,8 @@ class LiveRun {
     evidence.has_store = !urls_of(run.strategy, run.endpoints).empty();
     evidence.wake_lag = histograms[Timing::wake_lag].snapshot();
     evidence.turn_lag = histograms[Timing::turn_lag].snapshot();
-    if (plan_.faults.empty()) {
+    // A renewal that is repeated after a failure counts from its first due time.
+    if (plan_.faults.empty() && run.recorder.total(Count::renewals_failed) == 0) {
       evidence.renewal_slip = histograms[Timing::renewal_slip].snapshot();
       evidence.renewal_duration = histograms[Timing::renewal_duration].snapshot();
     }
@@ -422,14 +423,14 @@ class LiveRun {
 
   /// Removes the run's keys from the stores, within a bounded time.
   void remove_keys(const RunShared& all) {
-    if (all.used.none()) {
-      (void)stores_.end_keys(run_.key_prefix, {});  // a later run forgets the note otherwise
-      return;
-    }
     // A stop that ended the run does not prevent this; a stop during it ends it.
     const bool stopped = external_.stop_requested();
     const StopAfter limit(stopped ? kCleaningAfterStop : kCleaning,
                           stopped ? std::stop_token() : external_);
+    if (all.used.none()) {
+      (void)stores_.end_keys(run_.key_prefix, limit.token());  // else a later run forgets the note
+      return;
+    }
     const auto of_counter = all.counter->remove_keys(limit.token());
     const auto of_locks = stores_.remove(all, plan_.run_id, limit.token());
     if (!keys_stay()) return;
@@ -441,7 +442,14 @@ class LiveRun {
       const auto ended = stores_.end_keys(run_.key_prefix, limit.token());
       if (!ended) reasons.insert(ended.error().message);
     }
-    if (reasons.empty()) return;
+    if (reasons.empty()) {
+      if (external_.stop_requested()) return;
+      const auto removed = stores_.remove_old_runs(external_);
+      if (!removed && !external_.stop_requested()) {
+        observer_.on_warning(removed.error().message);
+      }
+      return;
+    }
     std::string command = fmt::format("lockbench clean --run {}", plan_.run_id);
     const StoreKind* const kind = find_store_kind(run_.strategy.backend);
     if (kind != nullptr) command += fmt::format(" --{} {}", kind->name, kind->value_name);

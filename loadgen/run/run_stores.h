@@ -48,12 +48,11 @@ class RunStores {
   }
   /// To be called when they are removed.
   StoreResult<void> end_keys(std::string_view prefix, const std::stop_token& stop) {
-    StoreResult<void> all;
-    for (Store* const store : std::exchange(noted_, {})) {
-      auto ended = store->end_keys(prefix, stop);
-      if (!ended && all) all = std::move(ended);
-    }
-    return all;
+    return in_noted([&](Store& store) { return store.end_keys(prefix, stop); });
+  }
+  /// Removes what killed runs left where this one has noted its keys.
+  StoreResult<void> remove_old_runs(const std::stop_token& stop) {
+    return in_noted([&](Store& store) { return store.remove_old_runs(stop); });
   }
 
   /// Reads the servers' figures when the load begins.
@@ -137,6 +136,17 @@ class RunStores {
   }
 
  private:
+  /// Returns the first failure.
+  template <class Call>
+  StoreResult<void> in_noted(const Call& call) {
+    StoreResult<void> all;
+    for (Store* const store : noted_) {
+      auto done = call(*store);
+      if (!done && all) all = std::move(done);
+    }
+    return all;
+  }
+
   const std::vector<std::unique_ptr<Store>> stores_;
   std::unique_ptr<Store> counter_;  ///< of the counter; null if it is in memory
   std::vector<Store*> noted_;       ///< those that have noted the run's keys

@@ -123,7 +123,7 @@ void Worker::work() {
     if (!has_store_ || ++sections_ % kSectionsPerYield == 0) carrier_.yield();
   }
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
-  end_wait(base_env_->now());
+  end_wait();
 }
 
 bool Worker::next_transaction(TimePoint intended) {
@@ -158,10 +158,6 @@ std::optional<TimePoint> Worker::next_start() {
     }
   }
   record_.since.store(intended, std::memory_order_release);
-  if (!past_window_ && now >= run_.measure_end.load() && intended >= run_.measure_end.load()) {
-    past_window_ = true;
-    if (run_.late_wait != nullptr) run_.late_wait->set();
-  }
   if (intended > now && base_env_->wait(nullptr, intended, over_) == WaitResult::stopped) {
     // It may have been due before the stop.
     const TimePoint cut = std::min(base_env_->now(), run_.load_end.load());
@@ -238,7 +234,7 @@ void Worker::section(TimePoint intended) {
   record_.state.store(ClientState::waiting, std::memory_order_relaxed);
   const TimePoint started = run_.schedule ? base_env_->now() : intended;
   const AcquireOutcome outcome = take_all(intended, started);
-  end_wait(held_.empty() ? base_env_->now() : held_.back().granted_at);
+  end_wait();
   if (failure_) counts_[count_of(*failure_)] = 1;
   if (run_.workload.has_transactions()) note_transaction(outcome, intended, started);
 
@@ -294,7 +290,12 @@ void Worker::hold() {
 
 void Worker::die() {
   const TimePoint now = base_env_->now();
-  for (const Held& held : held_) {
+  for (std::size_t place = 0; place < held_.size(); ++place) {
+    const Held& held = held_[place];
+    if (history::Process* const process = process_of(place)) {
+      process->release(now);
+      process->end(history::Outcome::ok, now);
+    }
     run_.audit.leave(held.key, held.lease.mode, now);
     run_.handoff.release_started(held.key, held.lease.mode, now);
     run_.handoff.release_finished(held.key, now, false, completed_);

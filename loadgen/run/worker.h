@@ -81,8 +81,6 @@ struct RunShared {
   std::atomic<TimePoint> measure_start{}, measure_end{};
   /// Set just before `over` cuts off the waits that are left.
   std::atomic<TimePoint> load_end{TimePoint::max()};
-  /// Set when a wait of the window ends after it; of the runner.
-  Event* late_wait = nullptr;
   std::atomic<bool> started{false};     ///< the times above are set
   std::atomic<bool> demand_met{false};  ///< there is nothing left to do
   /// Begun; only with a limit on iterations. Not in the cache line of the times, which all clients
@@ -214,7 +212,7 @@ class Worker {
   /// When the end of the run cut a wait off; the time the store needs to cancel it is not counted.
   TimePoint cut_off(TimePoint started, TimePoint ended) const;
   /// The section does not wait any more, or will not begin.
-  void end_wait(TimePoint now);
+  void end_wait() { record_.since.store(TimePoint::max(), std::memory_order_release); }
   void note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                  TimePoint started, TimePoint ended);
   /// Adds the wait of a whole section to the waits of this client.
@@ -252,7 +250,6 @@ class Worker {
   Phase begun_ = Phase::unmeasured;  ///< in which the current section was due to begin
   Phase phase_ = Phase::unmeasured;  ///< in which its wait ended: what it counts for
   bool dead_ = false;
-  bool past_window_ = false;        ///< told that its next start lies after the window
   Counts counts_;                   ///< of the current section
   std::vector<Handoff> completed_;  ///< reused
 };

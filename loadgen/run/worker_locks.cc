@@ -205,13 +205,6 @@ TimePoint Worker::cut_off(TimePoint started, TimePoint ended) const {
   return std::max(started, std::min(ended, run_.load_end.load()));
 }
 
-void Worker::end_wait(TimePoint now) {
-  const TimePoint since = record_.since.load(std::memory_order_relaxed);
-  record_.since.store(TimePoint::max(), std::memory_order_release);
-  const bool of_window = since < run_.measure_end.load() && now >= run_.measure_end.load();
-  if (of_window && run_.late_wait != nullptr) run_.late_wait->set();
-}
-
 void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoint intended,
                        TimePoint started, TimePoint ended) {
   const Phase phase = phase_of_wait(intended, ended);

@@ -164,7 +164,7 @@ std::string disturbed_from_the_start(const std::vector<Run>& runs) {
       kFirst, disturbances(runs.back()).empty() ? "" : disturbances(runs.back()).front());
 }
 
-std::optional<double> served_share(const std::vector<const Run*>& runs) {
+std::optional<double> served_share(const std::vector<const Run*>& runs, bool of_waits) {
   double served = 0, unserved = 0, waiting = 0;
   for (const Run* run : runs) {
     const Outcomes& seen = run->outcomes;
@@ -172,8 +172,8 @@ std::optional<double> served_share(const std::vector<const Run*>& runs) {
     const std::uint64_t last = std::min(left, run->load.clients);
     served += static_cast<double>(seen.acquired);
     waiting += static_cast<double>(last);
-    unserved += static_cast<double>(seen.timed_out + seen.refused + seen.failed + seen.unknown +
-                                    left - last);
+    unserved += static_cast<double>(seen.timed_out + left - last);
+    if (!of_waits) unserved += static_cast<double>(seen.refused + seen.failed + seen.unknown);
   }
   if (served + unserved + waiting == 0) return std::nullopt;
   return served == 0 ? 0 : served / (served + unserved);

@@ -24,8 +24,8 @@ std::string disturbed_from_the_start(const std::vector<Run>& runs);
 
 /// The share of the requested sections that were served; nothing if none was requested. Clients
 /// that still wait at the end, each for one section, do not count unless nothing was served: a
-/// queue is not an overload.
-std::optional<double> served_share(const std::vector<const Run*>& runs);
+/// queue is not an overload. `of_waits`: of the sections that neither failed nor were refused.
+std::optional<double> served_share(const std::vector<const Run*>& runs, bool of_waits = false);
 
 struct LoadFigure {
   double value = 0;

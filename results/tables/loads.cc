@@ -379,10 +379,12 @@ Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs) {
 
 bool is_full(const std::vector<const Run*>& runs) {
   constexpr double kFull = 0.95;
-  const auto valid = valid_of(runs);
+  auto valid = valid_of(runs);
+  // While a fault strikes, sections wait for the store and not for the lock.
+  std::erase_if(valid, [](const Run* run) { return !run->faults.empty(); });
   if (valid.empty()) return false;
   const auto taken = median_figure(valid, "lock_taken");
-  return (taken && taken->value >= kFull) || served_share(valid).value_or(1) < kServed;
+  return (taken && taken->value >= kFull) || served_share(valid, true).value_or(1) < kServed;
 }
 
 Cell verdict_cell(const std::vector<const Run*>& runs) {

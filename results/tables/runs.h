@@ -38,7 +38,8 @@ Cell cell_of(const std::optional<LoadFigure>& figure);
 Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs);
 
 /// Whether their lock has no time left: it is taken nearly all the time, or serves less than asked
-/// for. More load, or a longer run, only waits longer. Invalid runs do not tell.
+/// for. More load, or a longer run, only waits longer. Invalid runs and those with faults do not
+/// tell.
 bool is_full(const std::vector<const Run*>& runs);
 
 /// The worst verdict of these runs.

@@ -80,7 +80,8 @@ Statement extend_rows(const std::string& schema) {
 /// default of the user's than needed.
 constexpr int kAttempts = 5;
 
-/// A statement without waiting for a lock, on a session with or without a pooler.
+/// A statement on a session with or without a pooler. If another session has locked the row, it
+/// waits for at most `longest`.
 StoreResult<Answer> call_once(Session& session, Statement (*statement)(const std::string&),
                               const std::string& schema, std::string_view key,
                               std::vector<std::string> parameters, Duration longest,

@@ -37,9 +37,8 @@ class Row : public ServerQueueLock {
  public:
   explicit Row(const Context& context)
       : ServerQueueLock(context),
-        endpoint_(endpoints_of(context, parse_endpoint).front()),
-        timeouts_(context.options.timeouts()),
-        session_(endpoint_, timeouts_, env()) {}
+        session_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(), env()),
+        rows_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(), env()) {}
 
   StoreResult<void> connect() override { return session_.connect(); }
 
@@ -113,9 +112,8 @@ class Row : public ServerQueueLock {
   /// In a transaction of its own: in the client's, others would wait for its end.
   StoreResult<void> make_row(const AcquireRequest& request) {
     if (held_.empty()) return ask(insert_row, request, true).map([](const Answer&) {});
-    Session other(endpoint_, timeouts_, env());
-    auto made = other.use_schema(schema_of_key(request.key), request.key, request.stop);
-    if (made) made = ask(other, insert_row, request, true).map([](const Answer&) {});
+    auto made = rows_.use_schema(schema_of_key(request.key), request.key, request.stop);
+    if (made) made = ask(rows_, insert_row, request, true).map([](const Answer&) {});
     return before_request(std::move(made));
   }
 
@@ -152,9 +150,10 @@ class Row : public ServerQueueLock {
     return tl::unexpected(error);
   }
 
-  const Endpoint endpoint_;
-  const Timeouts timeouts_;
   Session session_;
+  /// Makes rows while locks are held. Connects at the first of them, and stays: a figure of each
+  /// would be that of connecting.
+  Session rows_;
   std::unordered_map<std::string, std::shared_ptr<LeaseState>> held_;  ///< by token
 };
 
@@ -171,7 +170,7 @@ const Registration postgres_row(with_known_hazards({
     .release_commands = {"COMMIT (with the last lock of the client)"},
     .source = "PostgreSQL documentation, 13.3.2 \"Row-Level Locks\"",
     .libraries = {{"any", "every driver for PostgreSQL", "select ... for update in a transaction",
-                   Reentry::counted}},
+                   Reentry::uncounted}},
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
                .released_together = true,

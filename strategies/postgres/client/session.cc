@@ -83,7 +83,7 @@ TimePoint later(TimePoint time, Duration by) {
 /// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, a table
 /// of rows to lock, and a table of leases. Names the session after the run, whose schema is spared
 /// as long as it lasts (a transaction pooler passes the name on). Answers with the server process.
-/// `settings` are statements before and after.
+/// `before` and `after` are further statements, such as settings.
 Statement make_schema(const std::string& schema, const std::string& before,
                       const std::string& after) {
   // The lock keeps two clients from creating it at the same time, when one would fail. Its pair of

@@ -21,6 +21,11 @@ constexpr std::string_view kScanned = "1000";
 constexpr std::string_view kRuns = "lockbench:runs";
 /// The most of them to look at after a run: the oldest hundred.
 constexpr std::string_view kLastOfOldest = "99";
+/// How long a run looks for the keys of killed ones.
+constexpr Duration kTidying = std::chrono::seconds(1);
+/// Where the next run goes on with that: a member of the set, whose score is the time when the scan
+/// began, negative so that it comes first. The runs that were old then are forgotten at its end.
+constexpr std::string_view kCursor = "cursor:";
 
 /// "lockbench:<run id>:{": whatever another program writes into the set, nothing else is removed.
 bool is_of_a_run(std::string_view prefix) {
@@ -126,36 +131,64 @@ class RedisStore : public Store {
 
   StoreResult<void> end_keys(std::string_view prefix, const std::stop_token& stop) override {
     redis_->close();
-    if (auto gone = forget(prefix, stop); !gone) return gone;
+    return forget(prefix, stop);
+  }
+
+  StoreResult<void> remove_old_runs(const std::stop_token& stop) override {
+    redis_->close();
     const auto oldest =
         redis_->call(kTexts, {"ZRANGE", kRuns, "0", kLastOfOldest, "WITHSCORES"}, stop);
     if (!oldest) return tl::unexpected(oldest.error());
-    const std::int64_t longest_ago =
-        seconds_of(env_->wall_now()) - std::chrono::seconds(kKeptFor).count();
-    std::vector<std::string> old;
+    std::int64_t begun = seconds_of(env_->wall_now());
+    std::string cursor = "0";
+    std::vector<std::string> old, done;
     for (std::size_t i = 0; i + 1 < oldest->size(); i += 2) {
-      const auto end = parse_number<std::int64_t>((*oldest)[i + 1]);
-      if (end && *end <= longest_ago) old.push_back((*oldest)[i]);
+      const std::string& member = (*oldest)[i];
+      const auto score = parse_number<std::int64_t>((*oldest)[i + 1]);
+      if (!score || *score > begun - std::chrono::seconds(kKeptFor).count()) continue;
+      const bool of_a_run = is_of_a_run(member);
+      (of_a_run ? old : done).push_back(member);
+      if (of_a_run || !member.starts_with(kCursor)) continue;
+      const std::string noted = member.substr(kCursor.size());
+      if (!parse_number<std::uint64_t>(noted)) continue;
+      cursor = noted;
+      begun = std::min(begun, -*score);
     }
-    if (old.empty()) return {};
-    const auto removed = remove_matching("lockbench:*", stop, [&](std::string_view key) {
-      return std::ranges::any_of(old, [&](const std::string& other) {
-        return is_of_a_run(other) && key.starts_with(other);
-      });
-    });
-    if (!removed) return tl::unexpected(removed.error());
-    for (const std::string& other : old) {
-      if (auto gone = forget(other, stop); !gone) return gone;
+    if (!old.empty()) {
+      const auto is_meant = [&](std::string_view key) {
+        return std::ranges::any_of(old,
+                                   [&](const std::string& one) { return key.starts_with(one); });
+      };
+      const auto removed =
+          remove_matching("lockbench:*", stop, is_meant, cursor, env_->now() + kTidying);
+      if (!removed && stop.stop_requested()) return {};
+      if (!removed) {
+        StoreError error = removed.error();
+        const std::string_view run = run_of_key(old.front());
+        error.message = fmt::format(
+            "keys of run {}, which was killed, are left ({}); to remove them: lockbench clean "
+            "--run {} --redis URL",
+            run, error.message, run);
+        return tl::unexpected(std::move(error));
+      }
+      if (cursor == "0") done.insert(done.end(), old.begin(), old.end());
     }
-    return {};
+    for (const std::string& member : done) {
+      if (auto gone = forget(member, stop); !gone) return gone;
+    }
+    if (cursor == "0" || old.empty()) return {};
+    const std::string score = std::to_string(-begun), next = std::string(kCursor) + cursor;
+    return redis_->call(kCount, {"ZADD", kRuns, score, next}, stop).map([](auto) {});
   }
 
   StoreResult<std::size_t> remove_run(std::string_view run_id,
                                       const std::stop_token& stop) override {
     redis_->close();
-    auto removed =
-        remove_matching(fmt::format("lockbench:{}[-:]*", run_id), stop,
-                        [&](std::string_view key) { return is_of_run(run_of_key(key), run_id); });
+    std::string cursor = "0";
+    auto removed = remove_matching(
+        fmt::format("lockbench:{}[-:]*", run_id), stop,
+        [&](std::string_view key) { return is_of_run(run_of_key(key), run_id); }, cursor,
+        TimePoint::max());
     if (!removed) return removed;
     const auto noted = redis_->call(kTexts, {"ZRANGE", kRuns, "0", "-1"}, stop);
     if (!noted) return tl::unexpected(noted.error());
@@ -171,13 +204,14 @@ class RedisStore : public Store {
     return redis_->call(kCount, {"ZREM", kRuns, prefix}, stop).map([](auto) {});
   }
 
-  /// Removes the keys that match the pattern and that `is_meant` accepts; returns how many.
+  /// Removes the keys that match the pattern and that `is_meant` accepts; returns how many. Goes on
+  /// from `cursor`, which is "0" at the end; sooner after `until`.
   template <class IsMeant>
   StoreResult<std::size_t> remove_matching(const std::string& pattern, const std::stop_token& stop,
-                                           const IsMeant& is_meant) {
+                                           const IsMeant& is_meant, std::string& cursor,
+                                           TimePoint until) {
     // Enough for a billion keys, against a broken server: normally a scan ends by itself.
     constexpr int kMostPages = 1'000'000;
-    std::string cursor = "0";
     std::size_t removed = 0;
     for (int page = 0; page < kMostPages; ++page) {
       if (stop.stop_requested()) return removal_stopped(display_);
@@ -192,7 +226,7 @@ class RedisStore : public Store {
       if (!gone) return gone;
       removed += *gone;
       cursor = found->elements[0].text;
-      if (cursor == "0") return removed;
+      if (cursor == "0" || env_->now() >= until) return removed;
     }
     return failure_at(display_, StoreError::Kind::rejected, "SCAN does not end");
   }

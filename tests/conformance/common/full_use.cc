@@ -27,6 +27,7 @@ std::string remove_all(const StoreKind& kind, const std::string& url, const std:
   const std::string prefix = fmt::format("lockbench:{}:{{", kRun);
   if (auto noted = store->begin_keys(prefix, WallTime{}, {}); !noted) return noted.error().message;
   if (auto ended = store->end_keys(prefix, {}); !ended) return ended.error().message;
+  if (auto removed = store->remove_old_runs({}); !removed) return removed.error().message;
   const auto gone = store->remove_run(kRun, {});
   return gone ? "" : gone.error().message;
 }

@@ -207,6 +207,23 @@ TEST(PostgresRow, LocksOfAClientAreFreeAfterTheLastRelease) {
   for (const std::string& key : {first, second}) EXPECT_TRUE(other->try_once(key).lease);
 }
 
+TEST(PostgresRow, RowsOfFurtherLocksAreMadeOnOneMoreConnection) {
+  Bench bench(*find_strategy("postgres-row"));
+  const auto holder = bench.client();
+  const auto sessions = [] {
+    return shared_postgres().probe().ask(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = $1 ORDER BY pid", {kSchema});
+  };
+  std::vector<Lease> held{granted(holder->try_once(bench.key())),
+                          granted(holder->try_once(bench.key() + ":second"))};
+  const auto connected = sessions();
+  held.push_back(granted(holder->try_once(bench.key() + ":third")));
+  // Those of earlier tests may end meanwhile.
+  EXPECT_THAT(sessions(), testing::IsSubsetOf(connected));
+  EXPECT_GE(sessions().size(), 2U);
+  for (const Lease& lease : held) holder->release(lease);
+}
+
 TEST(PostgresRow, AWaitInVainKeepsTheOtherLocksOfItsClient) {
   Bench bench(*find_strategy("postgres-row"));
   const auto holder = bench.client(), other = bench.client();

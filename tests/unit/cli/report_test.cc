@@ -1,3 +1,7 @@
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
 #include <filesystem>
 
 #include "cli/commands/commands.h"
@@ -36,19 +40,46 @@ TEST_F(ReportCommand, WritesAPage) {
   EXPECT_THAT(written.err, HasSubstr("report in " + page));
 }
 
+/// Notices what is opened in a folder.
+class Opened {
+ public:
+  explicit Opened(const std::filesystem::path& folder) {
+    EXPECT_GE(inotify_add_watch(events_, folder.c_str(), IN_OPEN), 0);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  ~Opened() { close(events_); }
+
+  /// Since the last call.
+  bool anything() const {
+    std::array<char, 4096> some{};
+    return ::read(events_, some.data(), some.size()) > 0;
+  }
+
+ private:
+  const int events_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+};
+
 TEST_F(ReportCommand, OpensNothingThatAFileNames) {
+  const test::Scratch named;
+  const std::string secret = named.write("secret", "redis://u:hunter2@localhost:1"),
+                    trace = named.write("trace", "0,1\n"), hold = named.write("hold", "1ms\n");
   results::Result result = minimal_result();
   result.runs = {results::simple_run("redis-queue")};
-  result.workload = {{"redis", std::vector<std::string>{"@/no/such/fifo"}},
-                     {"trace", std::string("/no/such/trace")},
-                     {"hold", std::string("quantiles:/no/such/file")}};
+  result.workload = {{"redis", std::vector<std::string>{"@" + secret}},
+                     {"trace", trace},
+                     {"hold", "quantiles:" + hold}};
   const std::string path = scratch_.write("r.json", results::to_json(result));
+  const Opened opened(named.path());
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"report", path, "--out", "-"}, {"show", path}}) {
     const Ran shown = ran(command);
     EXPECT_EQ(shown.code, 0) << shown.err;
     EXPECT_EQ(shown.err, "");
+    EXPECT_FALSE(opened.anything());
   }
+  EXPECT_EQ(test::read_file(trace), "0,1\n");
+  EXPECT_TRUE(opened.anything()) << "what it must notice";
 }
 
 TEST_F(ReportCommand, PrintsThePageOnStdoutForAHyphen) {

@@ -20,6 +20,8 @@ struct Removals {
   std::vector<std::string> keys, runs, begun, ended;
   std::function<void()> before;  ///< called before each removal
   bool fails = false, refuses_notes = false;
+  int of_old_runs = 0;
+  std::string old_run_stays{};  ///< why
   WallTime until{};
 };
 Removals removals;
@@ -42,6 +44,11 @@ class NotingStore : public Store {
   StoreResult<void> end_keys(std::string_view prefix, const std::stop_token&) override {
     removals.ended.emplace_back(prefix);
     return {};
+  }
+  StoreResult<void> remove_old_runs(const std::stop_token&) override {
+    ++removals.of_old_runs;
+    if (removals.old_run_stays.empty()) return {};
+    return tl::unexpected(StoreError{StoreError::Kind::rejected, removals.old_run_stays});
   }
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                        const std::stop_token& stop) override {
@@ -142,6 +149,17 @@ TEST_F(CleaningTest, ItsKeysAreNotedBeforeTheFirstOfThemAndUntilTheyAreRemoved) 
   plan_.servers_stay = [](const Descriptor&) { return false; };
   run_on("scanned");
   EXPECT_THAT(removals.begun, IsEmpty()) << "they end with their servers";
+}
+
+TEST_F(CleaningTest, WhatAnOldRunLeftIsNotBlamedOnThisOne) {
+  removals.old_run_stays = "keys of run old are left";
+  run_on("scanned");
+  EXPECT_EQ(removals.of_old_runs, 1);
+  EXPECT_THAT(watcher_.warnings, ElementsAre("keys of run old are left"));
+  removals = {};
+  stop_.request_stop();
+  run_on("scanned");
+  EXPECT_EQ(removals.of_old_runs, 0) << "a user waits for the end";
 }
 
 TEST_F(CleaningTest, IsDoneAfterAStop) {

@@ -235,6 +235,58 @@ TEST_F(LiveRunInRealTime, ClientsShareAsManyThreadsAsAskedFor) {
   EXPECT_THAT(run.fairness.per_client, Each(Ge(1U))) << "nobody was left out";
 }
 
+/// The second client's clock takes long to read once, where it is about to begin another wait.
+class PreemptedEnv : public ForwardingEnv {
+ public:
+  PreemptedEnv(std::unique_ptr<Env> inner, const RunShared*& run, TimePoint from)
+      : ForwardingEnv(std::move(inner)), run_(run), from_(from) {}
+
+  TimePoint now() override {
+    const TimePoint now = ForwardingEnv::now();
+    if (run_ == nullptr || preempted_ || now < from_ || now > from_ + 10ms) return now;
+    if (run_->recorder.client(1).since.load() != TimePoint::min()) return now;
+    preempted_ = true;
+    wait(nullptr, now + 100ms, {});
+    return ForwardingEnv::now();
+  }
+
+ private:
+  const RunShared*& run_;
+  const TimePoint from_;
+  bool preempted_ = false;
+};
+
+TEST_F(LiveRunTest, TheRunOutSeesAClientThatWasAboutToBeginWhenTheRunnerLooked) {
+  struct Begun : RunWatcher {
+    void run_begins(const RunShared& begun) override { run = &begun; }
+    void run_ends(const RunShared&, const results::Run*) override { run = nullptr; }
+    const RunShared* run = nullptr;
+  } watcher;
+  test::on_virtual_time([&] {
+    const TimePoint begun = Carrier::current().now();
+    TimePoint latest = begun;
+    // The first client's wait ends, and it begins another one, while the second is preempted.
+    const Behaviour behaviour{.acquire = [&](const Context& context,
+                                             const AcquireRequest& request) {
+      const TimePoint now = latest = context.env.now();
+      const bool last_of_window = context.client == 0 && now < begun + 1s && now > begun + 900ms;
+      context.env.wait(nullptr, last_of_window ? begun + 1070ms : now + 1ms, request.stop);
+      return grant(request);
+    }};
+    const Descriptor strategy = scripted("scripted", behaviour);
+    plan_.strategies = {&strategy};
+    plan_.watcher = &watcher;
+    plan_.workload.clients = 2;
+    plan_.workload.duration = 1s;
+    plan_.make_env = [&](std::uint64_t seed) {
+      return std::make_unique<PreemptedEnv>(make_system_env(seed), watcher.run, begun + 1020ms);
+    };
+    EXPECT_EQ(run_plans({&plan_, 1}, watcher_, {}).runs.size(), 1U);
+    EXPECT_GE(latest, begun + 1070ms);
+    EXPECT_LE(latest, begun + 1200ms) << "when the last wait of the window had ended";
+  });
+}
+
 TEST(GeneratorThreads, LeaveACoreToPrivateServersAndAreNoMoreThanClients) {
   Workload workload{.clients = 100'000};
   const int cores = generator_threads(workload, false);

@@ -562,5 +562,27 @@ TEST_F(LiveRunTest, ARunIsRepeatedByItsNonceAndItsSeed) {
   EXPECT_NE(play(), once);
 }
 
+TEST_F(LiveRunTest, AStoreThatFailsRenewalsIsNoBusyGenerator) {
+  for (const RenewalAnswer answer : {RenewalAnswer::renewed, RenewalAnswer::failed}) {
+    const results::Run run =
+        run_one({.acquire = [&](const Context& context, const AcquireRequest& request) {
+          context.env.wait(nullptr, context.env.now() + 1ms, {});
+          // A repeated renewal counts from its first due time.
+          context.services.get<StrategyObserver>().on_renewal({.outcome = answer,
+                                                               .slip = plan_.workload.ttl / 2,
+                                                               .duration = 1ms,
+                                                               .reason = "the store is down"});
+          return grant(request);
+        }});
+    EXPECT_GT(run.renewal.value().slip.max, 0);
+    const auto blames = testing::Contains(testing::HasSubstr("leases were renewed up to"));
+    if (answer == RenewalAnswer::renewed) {
+      EXPECT_THAT(run.generator.reasons, blames);
+    } else {
+      EXPECT_THAT(run.generator.reasons, testing::Not(blames));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockbench::loadgen

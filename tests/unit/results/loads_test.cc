@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <set>
 
 #include "results/stats/load_figures.h"
@@ -155,6 +156,20 @@ TEST(Sweep, HasOneTableThatSaysFirstWhereALockIsFull) {
   Result closed = result;
   for (auto& run : closed.runs) run.load.rate.reset();
   EXPECT_THAT(conclusions(closed, {})[0], Not(HasSubstr("Full:"))) << "waits end with the clients'";
+}
+
+TEST(Sweep, ALockIsFullOnlyByWaitsInVain) {
+  Result result = swept_result();
+  for (results::Run& run : result.runs) run.lock_taken = 0.5;
+  const auto full = [&](const std::function<void(results::Run&)>& change) {
+    for (results::Run& run : result.runs) change(run);
+    return testing::Value(*render(result, {}, {}), HasSubstr("Full: "));
+  };
+  EXPECT_FALSE(full([](results::Run& run) { run.outcomes.failed = run.outcomes.unknown = 1000; }));
+  EXPECT_FALSE(full([](results::Run& run) { run.outcomes.refused = 1000; }));
+  EXPECT_TRUE(full([](results::Run& run) { run.outcomes.timed_out = 1000; }));
+  EXPECT_FALSE(full([](results::Run& run) { run.faults = {FaultMark{.fault = "store-kill"}}; }))
+      << "nobody is served meanwhile";
 }
 
 TEST(Sweep, HasALabelForEachLoadHoweverCloseTheyAre) {
