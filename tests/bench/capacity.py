@@ -26,7 +26,7 @@ def measure(lockbench, arguments, out):
             return result
     command = [lockbench, *arguments, "--quiet", "--out", str(out)]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-    if done.returncode not in (0, 99):
+    if done.returncode not in (0, 5, 99):
         sys.exit(f"exit code {done.returncode}: {' '.join(command)}")
     return json.loads(out.read_text())
 

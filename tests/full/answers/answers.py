@@ -17,7 +17,7 @@ import time
 import clients
 from servers import PATIENCE, Servers, eventually
 
-MODULES, LOCKBENCH = sys.argv[1:3]
+MODULES, LOCKBENCH = (os.path.abspath(path) for path in sys.argv[1:3])
 os.environ["GOCACHE"] = os.path.join(MODULES, "go_cache")  # compiling etcd's client takes minutes
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 CODE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../choose/code")

@@ -165,7 +165,9 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
   })) << acquired
       << ", but " << all << " in the result";
   program.signal(SIGTERM);
-  EXPECT_EQ(program.finish().code, 99) << "no rate keeps the objective";
+  // Disturbed steps cannot show a miss.
+  const bool missed = !result.at("capacity").at(0).at("highest").is_null();
+  EXPECT_EQ(program.finish().code, missed ? 99 : 5) << "no rate keeps the objective";
 }
 
 TEST(FaultMetrics, AFaultIsActiveWhileItLastsAndAnInterruptHealsAndSaves) {
