@@ -55,10 +55,7 @@ std::vector<std::string_view> hazards_of(const Descriptor& strategy, const Quest
 /// server.
 int servers_of(const Descriptor& strategy, const Requirements& requirements) {
   if (strategy.traits.nodes > 1) return 5;
-  const auto faults = faults_to_survive(requirements);
-  const bool one_may_fail = std::ranges::any_of(faults, &Survival::takes_a_server);
-  const bool members = store_traits(strategy.backend).members_agree && one_may_fail;
-  return strategy.traits.needs_replicas || members ? 3 : 1;
+  return strategy.traits.needs_replicas || needs_members(strategy, requirements) ? 3 : 1;
 }
 
 /// The required languages for which no library implements it.
@@ -71,6 +68,17 @@ std::vector<std::string> missing_languages(const Descriptor& strategy,
     }
   }
   return missing;
+}
+
+bool has_library(const Descriptor& strategy) {
+  return !std::ranges::all_of(strategy.libraries, &Library::similar);
+}
+
+/// Whether a measurement under another load missed an objective, or none shows it.
+bool leaves_objective_open(const Candidate& one) {
+  return std::ranges::any_of(one.conditions, [](const Reason& reason) {
+    return reason.requirement.starts_with("--slo") && !reason.kept.value_or(false);
+  });
 }
 
 /// Whether the user has to see to its renewal, for work that no TTL outlasts.
@@ -90,8 +98,9 @@ std::string drawback_of(const Candidate& one, const Requirements& requirements) 
         fmt::format("superseded by {}: {}", strategy.superseded_by, strategy.superseded_because));
   } else if (const auto missing = missing_languages(strategy, requirements); !missing.empty()) {
     drawbacks.push_back(fmt::format("no library for {}", fmt::join(missing, ", ")));
-  } else if (strategy.libraries.empty()) {
-    drawbacks.emplace_back("no known library");
+  } else if (!has_library(strategy)) {
+    drawbacks.emplace_back(is_recipe(strategy) ? "lockbench's own design, in no library"
+                                               : "no known library");
   }
   if (is_renewed_by_hand(strategy, requirements)) {
     drawbacks.emplace_back("it does not renew itself");
@@ -184,8 +193,8 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
     const Descriptor& strategy = *one.strategy;
     const bool superseded_by_practice = !strategy.superseded_by.empty();
     const std::size_t faults_that_no_play_shows = one.not_concerned.size();
-    const bool no_known_library =
-        strategy.libraries.empty() || !missing_languages(strategy, question.requirements).empty();
+    const bool no_known_library = !has_library(strategy);
+    const std::size_t languages = missing_languages(strategy, question.requirements).size();
     const bool blocks_successors = one.blocks_successors;
     const bool renewed_by_hand = is_renewed_by_hand(strategy, question.requirements);
     const bool not_measured = !ranked_by.figure.empty() && one.tier == 0;
@@ -194,10 +203,10 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
     const double commands =
         std::round(one.commands.value_or(std::numeric_limits<double>::infinity()) / kSameCommands);
     const std::size_t plays_that_break_it = one.hazards.size();
-    return std::tuple(superseded_by_practice, faults_that_no_play_shows, no_known_library,
-                      blocks_successors, renewed_by_hand, not_measured, one.tier,
-                      much_worse_than_best, one.servers, commands, plays_that_break_it, figure(one),
-                      strategy.name);
+    return std::tuple(superseded_by_practice, faults_that_no_play_shows, leaves_objective_open(one),
+                      no_known_library, languages, blocks_successors, renewed_by_hand, not_measured,
+                      one.tier, much_worse_than_best, one.servers, commands, plays_that_break_it,
+                      figure(one), strategy.name);
   };
   std::ranges::sort(qualifying,
                     [&](const Candidate& a, const Candidate& b) { return place(a) < place(b); });
@@ -264,9 +273,11 @@ std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& eviden
                     : after_ttl);
   const auto by_election = ttl ? longest_blocked_by_election(strategy, *ttl) : std::nullopt;
   if (by_election) {
+    const Duration more = *by_election - longest_blocked(strategy, *ttl);
     add("a crash while the servers elect their own leader", "crash-holding",
-        fmt::format("another client leads after up to {}: the new leader renews all sessions",
-                    human_seconds(seconds(*by_election))));
+        fmt::format("another client leads after up to {}: the new leader renews all sessions, and "
+                    "each further election adds up to {}",
+                    human_seconds(seconds(*by_election)), human_seconds(seconds(more))));
   }
   add("a freeze", "pause-holding", waits ? "nobody leads until the frozen leader returns" : twice);
   add("a partition", "partition-holder",
@@ -357,6 +368,8 @@ std::optional<Eased> ease(const Requirements& requirements) {
 std::string not_decided(const Answer& answer, const Question& question, bool measured) {
   const Candidate& best = answer.ranked.front();
   const Evidence::Basis& basis = question.basis;
+  const auto missed = std::ranges::find(best.conditions, std::optional(false), &Reason::kept);
+  if (missed != best.conditions.end()) return missed->requirement + ": " + missed->text;
   if (!measured && (basis.sources.empty() || !question.others.empty())) return "";
   if (measured && !answer.ranked_by.figure.empty() && (best.tier == 0 || !basis.own)) {
     return fmt::format("{} has no valid run under that load", best.strategy->name);
@@ -407,8 +420,12 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
   const Requirements& answered = eased ? eased->requirements : requirements;
   const Question question(answered, evidence);
   Answer answer{.requirements = requirements,
-                .too_busy = eased ? eased->why : "",
-                .taken = eased ? eased->taken : 0,
+                .too_busy = eased    ? eased->why
+                            : before ? before->too_busy
+                                     : "",
+                .taken = eased    ? eased->taken
+                         : before ? before->taken
+                                  : 0,
                 .ranked_by = ranking_figure_of(answered),
                 .measured_in = question.basis.name,
                 .assumption = assumption_of(answered, question.asked),

@@ -16,7 +16,8 @@ struct Reason {
   std::string text;
   std::string evidence;
   std::string detail{};  ///< what was observed; may be empty
-  /// Whether the user's server meets this condition; nothing: it was not asked.
+  /// Whether the user's server meets this condition, or the lock kept this objective under another
+  /// load; nothing: that is not known.
   std::optional<bool> kept{};
 };
 
@@ -83,7 +84,7 @@ struct Code {
 struct Answer {
   Requirements requirements;
   /// Why no lock keeps the required rate, and what would; the answer is then for that many keys.
-  /// Empty: a lock can keep it.
+  /// Empty: a lock can keep it. After a measurement, the answer is for the required load.
   std::string too_busy{};
   double taken = 0;  ///< then: the share of the time for which the busiest lock would be taken
   RankingFigure ranked_by;
@@ -94,8 +95,8 @@ struct Answer {
   std::vector<Candidate> ranked;         ///< the strategies that qualify, the best first
   std::vector<Candidate> ruled_out;      ///< in the order of the catalogue
   std::string check;                     ///< the command that tries the best under that load
-  /// Why it is not decided whether the best keeps an objective, measured under that load, or that
-  /// it is the best; empty: it is, or nothing was measured under that load.
+  /// Why it is not decided whether the best keeps an objective, measured under that load or missed
+  /// under another one, or that it is the best; empty: it is, or nothing was measured.
   std::string not_decided{};
   std::vector<Takeover> takeovers;      ///< --for leader: of the best
   std::string guard;                    ///< in the protected resource, against late writes
@@ -118,7 +119,7 @@ std::string setup_of(const Library& library, const Answer& answer);
 /// The code for that use with these settings, of the required languages or all.
 std::vector<Code> code_for(const Descriptor& strategy, const Requirements& requirements,
                            const std::vector<Setting>& settings);
-/// Whether a library of the language implements the lock for that use.
+/// Whether a library or code of the language implements the lock for that use.
 bool implements(const Descriptor& strategy, Use use, const std::string& language);
 /// Whether lockbench designed it, so that no library implements it.
 bool is_recipe(const Descriptor& strategy);
@@ -182,6 +183,12 @@ std::string where_shown(const FaultReport& report, const Descriptor& strategy);
 /// The settings of the strategy under these requirements, from its traits and measurements.
 std::vector<Setting> settings_for(const Descriptor& strategy, const Question& question);
 
+/// The max_connections with which PostgreSQL has one for each of so many clients, too.
+int connections_needed(const ServerSettings& server, int clients);
+
+/// Whether it needs three members, as its store elects a leader and one member may fail.
+bool needs_members(const Descriptor& strategy, const Requirements& requirements);
+
 /// The longest time from the last renewal of a crashed holder to the next grant.
 Duration longest_blocked(const Descriptor& strategy, Duration ttl);
 /// The same if the store's own leader changes meanwhile; nothing if its servers have none.
@@ -196,8 +203,8 @@ std::vector<Reason> needs_of(const Descriptor& strategy, const Requirements& req
 /// The faults with a word that were not asked for and that harm the lock: "failover (two holders)".
 std::vector<std::string> not_survived(const Descriptor& strategy, const Question& question);
 
-/// The command that checks the settings under the required load; plays of hazards if the work is
-/// too long for a load.
+/// The command that checks the settings under the required load; if the work is too long for a
+/// load, plays of the faults that were asked for.
 std::string check_command(const Candidate& best, const Requirements& requirements);
 
 }  // namespace lockbench::choose

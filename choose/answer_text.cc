@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <utility>
 #include <vector>
 
@@ -23,15 +24,24 @@ class Page {
                         escaped(text), markdown_ ? "\n" : "");
   }
 
-  void line(const std::string& text) {
-    out_ += markdown_ ? "- " + escaped(text) : results::folded("  " + text, look_.style);
-    out_ += "\n";
+  void line(const std::string& text, const std::string& label = "") {
+    if (markdown_) {
+      out_ += "- " + escaped(label + text) + "\n";
+      return;
+    }
+    constexpr std::size_t kLeast = 20;  // columns
+    const std::string indent(2 + label.size(), ' ');
+    results::TextStyle style = look_.style;
+    if (style.width) style.width = std::max(*style.width, indent.size() + kLeast) - indent.size();
+    std::string folded = results::folded(text, style);
+    boost::replace_all(folded, "\n  ", "\n" + indent);
+    out_ += "  " + label + folded + "\n";
   }
 
   /// Lines of one subject, in the brief answer. Their label stands at the first.
   void part(std::string_view label, const std::vector<std::string>& lines) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      line(fmt::format("{:<11}{}", i == 0 ? label : std::string_view(), lines[i]));
+      line(lines[i], fmt::format("{:<11}", i == 0 ? label : std::string_view()));
     }
   }
 
@@ -146,9 +156,9 @@ void add_best(const Answer& answer, Page& page) {
   std::vector<std::string_view> without{"Java", "Go", "Python", "JavaScript"};
   for (const Library& library : libraries_for(strategy, answer.requirements)) {
     const std::string setup = setup_of(library, answer);
-    page.line(fmt::format("{}: {}{}{}", library.language, library.name, setup.empty() ? "" : ": ",
-                          setup));
-    std::erase(without, library.language);
+    page.line(fmt::format("{}: {}{}{}{}", library.language, library.similar ? "only similar: " : "",
+                          library.name, setup.empty() ? "" : ": ", setup));
+    if (!library.similar) std::erase(without, library.language);
   }
   if (!without.empty()) {
     page.line(fmt::format("{}: no known library implements it", fmt::join(without, ", ")));
@@ -313,17 +323,20 @@ void add_today(const Answer& answer, Page& page) {
   for (const Reason& reason : today->against) {
     against.push_back(reason.requirement + ": " + reason.text);
   }
-  lines.push_back(against.empty() ? "meets these requirements"
-                                  : fmt::format("fails {}", fmt::join(against, "; ")));
+  const std::string& drawback = today->drawback;
+  lines.push_back(!against.empty() ? fmt::format("fails {}", fmt::join(against, "; "))
+                                   : "meets these requirements" +
+                                         (drawback.empty() ? "" : ", but: " + drawback));
   if (!today->not_survived.empty()) {
     lines.push_back(fmt::format("breaks by {}", fmt::join(today->not_survived, ", ")));
   }
   if (!answer.ranked.empty()) {
     const Candidate& best = answer.ranked.front();
+    const bool better = !today->qualifies() || (best.tier != 0 && today->tier > best.tier);
     lines.push_back(
-        best.strategy == today->strategy
-            ? "none of the others is better"
-            : fmt::format("better: {}, for {}", best.strategy->name, price_of(answer, best)));
+        best.strategy == today->strategy ? "none of the others is better"
+        : better ? fmt::format("better: {}, for {}", best.strategy->name, price_of(answer, best))
+                 : "no better one is shown");
   }
   page.part("today", lines);
 }
@@ -346,8 +359,8 @@ void add_code(const Answer& answer, Page& page) {
     page.part("", {fmt::format("also for {}: --language", fmt::join(others, ", "))});
   }
   if (is_recipe(strategy)) {
-    page.part("recipe", {fmt::format("lockbench's own design, in no library: strategies/{0}/ has "
-                                     "its source; ask for its licence before you copy it",
+    page.part("recipe", {fmt::format("strategies/{}/ has its source; ask for its licence before "
+                                     "you copy it",
                                      strategy.backend)});
   } else if (answer.code.empty()) {
     std::vector<std::string> libraries;
@@ -355,7 +368,7 @@ void add_code(const Answer& answer, Page& page) {
     for (const Library& one : strategy.libraries) {
       const bool asked = wanted.empty() || one.language == "any" ||
                          std::ranges::find(wanted, one.language) != wanted.end();
-      if (!asked) continue;
+      if (!asked || one.similar) continue;
       libraries.push_back(fmt::format("{}: {}: {}", one.language, one.name, setup_of(one, answer)));
     }
     page.part("library", libraries);
@@ -364,10 +377,17 @@ void add_code(const Answer& answer, Page& page) {
 
 void add_brief(const Answer& answer, Page& page) {
   const Candidate& best = answer.ranked.front();
-  page.heading(fmt::format("{}{}: {}", answer.too_busy.empty() ? "Use " : "Then use ",
-                           best.strategy->name, best.strategy->summary));
+  const auto missed = std::ranges::find(best.conditions, std::optional(false), &Reason::kept);
+  page.heading(fmt::format(
+      "{}{}: {}",
+      missed != best.conditions.end()
+          ? fmt::format("No lock is shown to keep {}; first to measure: ", missed->requirement)
+      : answer.too_busy.empty() ? "Use "
+                                : "Then use ",
+      best.strategy->name, best.strategy->summary));
   add_today(answer, page);
   page.part("because", reasons_for(answer));
+  if (!best.drawback.empty()) page.part("but", {best.drawback});
   std::vector<std::string> settings;
   for (const Setting& one : best.settings) settings.push_back(text_of(one));
   page.part("settings", settings);
@@ -380,8 +400,11 @@ void add_brief(const Answer& answer, Page& page) {
     add_code(answer, page);
   }
   std::vector<std::string> next{answer.check};
-  next.push_back(fmt::format("the same command with {}--why: the evidence",
-                             answer.differences.empty() ? "" : "--measure: your load; or with "));
+  // A load that no lock can carry is not measured.
+  const bool measurable = !answer.ranked_by.figure.empty() && answer.taken < 1;
+  next.push_back(fmt::format(
+      "the same command with {}--why: the evidence",
+      answer.differences.empty() || !measurable ? "" : "--measure: your load; or with "));
   page.part("next", next);
 }
 

@@ -40,11 +40,10 @@ bool is_recipe(const Descriptor& strategy) { return strategy.source == "lockbenc
 
 bool implements(const Descriptor& strategy, Use use, const std::string& language) {
   const auto fits = [&](std::string_view one) { return one == language || one == "any"; };
-  const bool known = std::ranges::any_of(strategy.libraries,
-                                         [&](const Library& one) { return fits(one.language); });
+  const bool known = std::ranges::any_of(
+      strategy.libraries, [&](const Library& one) { return !one.similar && fits(one.language); });
   const auto files = code_files();
-  return (known && !is_recipe(strategy)) ||
-         std::ranges::any_of(files, [&](const EmbeddedFile& file) {
+  return known || std::ranges::any_of(files, [&](const EmbeddedFile& file) {
            return fits(language_of(file, strategy.name, use));
          });
 }

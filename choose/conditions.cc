@@ -34,6 +34,11 @@ const Sessions* sessions_of(const Descriptor& strategy) {
 /// Connections that PostgreSQL keeps for superusers by default.
 constexpr int kReserved = 3;
 
+std::string value_of(const ServerSettings& server, const std::string& name) {
+  const auto found = server.find(name);
+  return found == server.end() ? "" : found->second;
+}
+
 class Conditions {
  public:
   Conditions(const Descriptor& strategy, const Requirements& requirements)
@@ -51,8 +56,7 @@ class Conditions {
     } else if (store.evicts_keys) {
       redis();
     }
-    const bool several = wants("failover") || requirements_.is_for(Use::leader);
-    if (store.members_agree && several) {
+    if (needs_members(strategy_, requirements_)) {
       add("three members, so that one may fail, with the addresses of all in every client");
     }
     if (strategy_.backend == "zookeeper" && requirements_.clients > 60) {
@@ -86,9 +90,7 @@ class Conditions {
   }
 
   std::string setting(const std::string& name) const {
-    if (server_ == nullptr) return "";
-    const auto found = server_->find(name);
-    return found == server_->end() ? "" : found->second;
+    return server_ == nullptr ? "" : value_of(*server_, name);
   }
   std::optional<int> number(const std::string& name) const {
     return parse_number<int>(setting(name));
@@ -96,9 +98,8 @@ class Conditions {
 
   void postgres_sessions() {
     const int clients = requirements_.clients.value_or(0);
-    const auto most = number("max_connections"), used = number("connections");
-    const int needed =
-        clients + used.value_or(0) + number("superuser_reserved_connections").value_or(kReserved);
+    const auto most = number("max_connections");
+    const int needed = connections_needed(server_ ? *server_ : ServerSettings{}, clients);
     std::string text = clients == 0
                            ? "a connection for each client that holds or waits: max_connections"
                            : fmt::format(
@@ -144,7 +145,7 @@ class Conditions {
   const Descriptor& strategy_;
   const Traits& traits_;
   const Requirements& requirements_;
-  const std::map<std::string, std::string>* server_ = nullptr;
+  const ServerSettings* server_ = nullptr;
   std::vector<Reason> found_;
 };
 
@@ -158,6 +159,19 @@ std::string in_words(std::string_view outcome) {
 }
 
 }  // namespace
+
+int connections_needed(const ServerSettings& server, int clients) {
+  const auto number = [&](const char* name) { return parse_number<int>(value_of(server, name)); };
+  return clients + number("connections").value_or(0) +
+         number("superuser_reserved_connections").value_or(kReserved);
+}
+
+bool needs_members(const Descriptor& strategy, const Requirements& requirements) {
+  const auto faults = faults_to_survive(requirements);
+  return store_traits(strategy.backend).members_agree &&
+         (requirements.is_for(Use::leader) ||
+          std::ranges::any_of(faults, &Survival::takes_a_server));
+}
 
 std::vector<Reason> needs_of(const Descriptor& strategy, const Requirements& requirements) {
   return Conditions(strategy, requirements).all();

@@ -199,6 +199,7 @@ class Examination {
     constexpr std::string_view kOption = "--reentrant";
     std::vector<std::string> counted, uncounted;
     for (const Library& library : strategy_.libraries) {
+      if (library.similar) continue;
       const std::string name = fmt::format("{} ({})", library.name, library.language);
       if (library.reentry == Reentry::counted) counted.push_back(name);
       if (library.reentry == Reentry::uncounted) uncounted.push_back(name);
@@ -299,7 +300,15 @@ class Examination {
     const std::optional<bool> fenced = requirements_.fencing_resource;
     const bool rescued = numbers_help && fenced.value_or(true);
     if (survival.outlasted && survival.longest && runs_out(strategy_.traits)) {
-      found_.in_favour.push_back({requirement, "its TTL outlasts that", shown});
+      const Traits& traits = strategy_.traits;
+      const bool renewed = traits.renews || traits.expiry == Expiry::session ||
+                           (traits.renewable && is_long_held(requirements_));
+      if (renewed || requirements_.work_p99) {
+        found_.in_favour.push_back({requirement, "its TTL outlasts that", shown});
+      } else {
+        on_condition(requirement, "only if its TTL outlasts work and fault: give --work-time-p99",
+                     shown);
+      }
       on_condition(requirement,
                    fmt::format("a longer fault loses the lock ({}){}", text,
                                rescued ? ": let the resource check its fencing numbers" : ""),
@@ -423,6 +432,7 @@ class Examination {
                    fmt::format("not measured under that load: {}{}, but with {}",
                                kept ? "" : "missed, ", what, fmt::join(words, " and ")),
                    source);
+      found_.conditions.back().kept = kept;
     }
   }
 

@@ -44,6 +44,9 @@ struct Survival {
   bool is_basic = false;  ///< required of every lock, unless waived
 };
 
+/// Store::settings().
+using ServerSettings = std::map<std::string, std::string>;
+
 /// What a user requires of a lock. Unset fields require nothing.
 struct Requirements {
   std::vector<std::string> stores;  ///< available stores; none: any
@@ -65,8 +68,7 @@ struct Requirements {
   bool fair = false, reentrant = false, shared = false;
   std::vector<std::string> languages;  ///< of the clients: the lock needs a library for each
   std::string today{};                 ///< the strategy in use, to compare with; empty: none
-  /// Settings of the user's servers, by store: Store::settings().
-  std::map<std::string, std::map<std::string, std::string>, std::less<>> servers{};
+  std::map<std::string, ServerSettings, std::less<>> servers{};  ///< the user's, by store
   std::string rank_by{};  ///< path of a run's figure; empty: the one that fits the requirements
 
   bool none() const {

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "choose/answer.h"
 #include "results/tables/text.h"
@@ -377,9 +379,13 @@ std::string check_command(const Candidate& best, const Requirements& requirement
   if (!requirements.is_for(Use::mutex) || work.value_or(Duration::zero()) > kLongestTried ||
       rate < kSlowestTried) {
     // A load of such long or rare sections would have too few to measure.
-    return fmt::format(
-        "lockbench hazards crash-holding pause-holding overrun-holding --strategies {}",
-        best.strategy->name);
+    std::vector<std::string> plays;
+    for (const Survival& fault : faults_to_survive(requirements)) {
+      if (!fault.is_basic) std::ranges::copy(fault.scenarios, std::back_inserter(plays));
+    }
+    if (plays.empty()) plays = {"crash-holding", "pause-holding", "overrun-holding"};
+    return fmt::format("lockbench hazards {} --strategies {}", fmt::join(plays, " "),
+                       best.strategy->name);
   }
   std::string command = fmt::format("lockbench run {}", best.strategy->name);
   for (const auto& options : {load_options(requirements), lock_options(best.settings)}) {

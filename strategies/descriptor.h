@@ -170,6 +170,7 @@ struct Library {
   std::string_view settings;
   /// Mostly the library's own doing, without a command: so it need not be in Traits.
   Reentry reentry = Reentry::none;
+  bool similar = false;  ///< its lock is another one, so it does not implement the strategy
 };
 
 /// All that the rest of lockbench knows about a strategy; stands at the end of the strategy's file.

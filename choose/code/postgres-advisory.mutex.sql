@@ -1,5 +1,6 @@
-set lock_timeout = '{wait_ms}ms';  -- error 55P03: not granted in time
+begin;
+set local lock_timeout = '{wait_ms}ms';  -- error 55P03: not granted in time: roll back
 select pg_advisory_lock(hashtextextended('NAME', 0));  -- a connection of its own for each client
-reset lock_timeout;
+commit;
 -- work
-select pg_advisory_unlock(hashtextextended('NAME', 0));
+select pg_advisory_unlock(hashtextextended('NAME', 0));  -- finally: also if the work fails

@@ -2,8 +2,8 @@ CuratorFramework client = CuratorFrameworkFactory.newClient(url, {ttl_ms}, {ttl_
 client.start();
 InterProcessMutex lock = new InterProcessMutex(client, name);
 if (!lock.acquire(0, TimeUnit.SECONDS)) return;  // another client runs it: skip
-if (client.checkExists().forPath(marker) == null) {  // such as "/done/job-2026-11-29"
+try {
+  if (client.checkExists().forPath(marker) != null) return;  // such as "/done/job-2026-11-29"
   work.run();
   client.create().creatingParentsIfNeeded().forPath(marker);
-}
-lock.release();
+} finally { lock.release(); }

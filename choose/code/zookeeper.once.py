@@ -2,7 +2,9 @@ client = KazooClient(hosts=url, timeout={ttl_s})
 client.start()
 lock = client.Lock(name)
 if lock.acquire(blocking=False):  # else another client runs it: skip
-    if not client.exists(marker):  # such as "/done/job-2026-11-29"
-        work()
-        client.create(marker, makepath=True)
-    lock.release()
+    try:
+        if not client.exists(marker):  # such as "/done/job-2026-11-29"
+            work()
+            client.create(marker, makepath=True)
+    finally:
+        lock.release()

@@ -271,10 +271,19 @@ int choose_strategy(const ChooseOptions& options) {
   if (!options.measure) ask_servers(options.servers, requirements);
   std::vector<choose::Source> files = load_files(options.files);
   const choose::Evidence evidence(files, choose::reference());
-  const choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
-  // A load that is more than a lock's whole time shows nothing but that.
+  choose::Answer answer = choose::choose(requirements, all_strategies(), evidence);
   if (options.measure && !answer.ranked.empty() && answer.taken < 1) {
+    // The answer may be for more keys; the load that is measured is the required one.
+    const choose::Question question(requirements, evidence);
+    for (choose::Candidate& one : answer.ranked) {
+      one.settings = choose::settings_for(*one.strategy, question);
+    }
     return choose_by_measuring(options, requirements, answer, std::move(files));
+  }
+  if (options.measure) {
+    Console(stderr, false, false)
+        .warn(answer.ranked.empty() ? "not measured: no strategy qualifies"
+                                    : "not measured: no lock can carry this load");
   }
   return tell(answer, options, {});
 }

@@ -3,11 +3,13 @@
 #include <random>
 #include <thread>
 
+#include "choose/answer.h"
 #include "cli/commands/commands.h"
 #include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "loadgen/cluster/link.h"
+#include "strategies/number.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "testbed/servers/machine.h"
@@ -48,6 +50,19 @@ void check_endpoint(std::vector<Finding>& findings, std::string_view option, std
   }
 }
 
+/// If the server tells how many connections it allows: whether all clients can have theirs.
+void check_connections(std::vector<Finding>& findings, const StoreKind& store,
+                       const std::string& url, const deployment::Request& request) {
+  const auto settings = store.make(url, request.command_timeout)->settings();
+  if (!settings || !settings->contains("max_connections")) return;
+  const int needed = choose::connections_needed(*settings, request.clients);
+  const std::string& most = settings->at("max_connections");
+  findings.push_back({fmt::format("--{}", store.name),
+                      parse_number<int>(most).value_or(needed) >= needed,
+                      fmt::format("max_connections is {}; {} clients need at least {}", most,
+                                  request.clients, needed)});
+}
+
 /// A store that this build leaves out is not a failure.
 void check_store(std::vector<Finding>& findings, const StoreKind& store,
                  const deployment::Request& request) {
@@ -68,6 +83,7 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
   }
   for (const std::string& url : given) {
     check_endpoint(findings, store.name, store.name, url, request.command_timeout);
+    if (findings.back().good) check_connections(findings, store, url, request);
   }
 }
 

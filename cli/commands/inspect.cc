@@ -66,7 +66,8 @@ Json libraries_json(const std::vector<Library>& libraries) {
     json.push_back({{"language", one.language},
                     {"name", one.name},
                     {"settings", one.settings},
-                    {"reentry", reentry_text(one.reentry)}});
+                    {"reentry", reentry_text(one.reentry)},
+                    {"similar", one.similar}});
   }
   return json;
 }

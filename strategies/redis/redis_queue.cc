@@ -137,7 +137,7 @@ const Registration redis_queue(on_redis({
     .source = "lockbench's own design",
     .typical = true,
     .libraries = {{"Java", "Redisson getFairLock (fair by a queue too, with other keys)",
-                   "lockWatchdogTimeout = {ttl}", Reentry::counted}},
+                   "lockWatchdogTimeout = {ttl}", Reentry::counted, true}},
     .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .fencing = true,

@@ -69,7 +69,7 @@ const Registration redis_read_write(on_redis({
     .renew_commands = {"EVALSHA read_write key token ttl"},
     .source = "lockbench's own design",
     .libraries = {{"Java", "Redisson getReadWriteLock (with other keys)",
-                   "lockWatchdogTimeout = {ttl}", Reentry::counted}},
+                   "lockWatchdogTimeout = {ttl}", Reentry::counted, true}},
     .traits = {.release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renews = RenewalTiming{},

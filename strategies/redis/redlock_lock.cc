@@ -381,7 +381,7 @@ const Registration redlock(on_redis({
     .release_commands = {"EVALSHA release_if_token key token"},
     .source = "redis.io \"Distributed Locks with Redis\"",
     .libraries = {{"Java", "Redisson getMultiLock over independent servers (needs all of them)",
-                   "lease time = {ttl}", Reentry::counted},
+                   "lease time = {ttl}", Reentry::counted, true},
                   {"Python", "redlock-py", "lock(resource, {ttl}), retry_count, retry_delay"}},
     .traits = redlock_traits(),
     .make = make<RedlockLock::Order::sequential>,

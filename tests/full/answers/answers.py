@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import clients
@@ -44,6 +45,34 @@ def install_modules():
 def expect(holds, what):
     if not holds:
         raise AssertionError(what)
+
+
+class Inconclusive(Exception):
+    """The machine was too busy to decide."""
+
+
+class Stalls:
+    """The worst stall of a thread that only sleeps a millisecond at a time."""
+
+    def __init__(self):
+        self.worst = 0
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def watch(self):
+        while True:
+            begun = time.monotonic()
+            time.sleep(0.001)
+            self.worst = max(self.worst, time.monotonic() - begun)
+
+
+STALLS = Stalls()
+
+
+def expect_in_time(holds, what):
+    """For upper bounds in real time, and rates."""
+    if not holds and STALLS.worst > 0.2:
+        raise Inconclusive(f"{what}; the machine stalled for {STALLS.worst:.1f} s")
+    expect(holds, what)
 
 
 class Crowd:
@@ -156,16 +185,26 @@ class Tests:
         expect([patient.finish(one) for one in many] == [0, 0, 0], "all get the lock in the end")
         expect(patient.count("end") == 3, "all worked")
         patient.expect_one_at_a_time()
+        failing = crowd(wait=TTL["mutex"] // 2)  # so that its expiry frees no lock
+        failing.start(until="/fail")
+        eventually("the work fails", lambda: failing.count("failed") == 1)
+        expect(failing.finish(failing.start()) == 0, "failed work keeps no lock on a connection that stays")
+        kept = sum(one.count("kept") for one in (brief, patient, failing))
+        expect(kept == 0, "a connection that goes back to its pool has no lock and no setting")
 
     def once(self, crowd):
         job = crowd()
         first = job.start_holder()
-        for one in [job.start() for _ in range(2)]:
-            job.finish(one)
+        expect([job.finish(one) for one in [job.start() for _ in range(2)]] == [0, 0], "to skip is no error")
         job.release()
         expect(job.finish(first) == 0, "the job ran")
-        job.finish(job.start())
+        expect(job.finish(job.start()) == 0, "to skip is no error")
         expect(job.count("begin") == 1, f"the job ran {job.count('begin')} times")
+        failing = crowd()
+        failing.start(until="/fail")
+        eventually("the job fails", lambda: failing.count("failed") == 1)
+        expect(failing.finish(failing.start()) == 0 and failing.count("end") == 1, "a job that failed runs again")
+        expect(job.count("kept") + failing.count("kept") == 0, "a connection that goes back to its pool has no lock")
 
     def leader(self, crowd):
         """Returns how long nobody led after the leader's crash."""
@@ -221,9 +260,10 @@ class Tests:
             needs = self.choose(*question, "--postgres", url)["best"]["needs"]
             expect([one["kept"] for one in needs] == [kept, True], f"the server's conditions: {needs}")
         run = self.checked(answer, "--postgres", url)
-        expect(run["outcomes"]["acquired"] > 0.95 * 1500 * 5, "the load is carried")
-        expect(run["outcomes"].get("timed_out", 0) < 0.01 * run["outcomes"]["acquired"], "the acquire timeout suffices")
-        expect(run["acquire"]["p99"] < 1, "and its waits are short")
+        expect_in_time(run["outcomes"]["acquired"] > 0.95 * 1500 * 5, "the load is carried")
+        expect_in_time(run["outcomes"].get("timed_out", 0) < 0.01 * run["outcomes"]["acquired"],
+                       "the acquire timeout suffices")
+        expect_in_time(run["acquire"]["p99"] < 1, "and its waits are short")
         # Its code, with crashes and pauses.
         (sql,) = answer["code"]
         crowd = self.crowd("sql", sql["text"], "mutex", url)
@@ -269,17 +309,17 @@ class Tests:
         (code,) = answer["code"]
         longest = {one["after"]: self.seconds(one["text"]) for one in answer["takeovers"]}
         waited = self.leader(lambda: self.crowd("go", code["text"], "leader", ",".join(urls)))
-        expect(waited < longest["a crash"] + 0.5, f"another led after {waited} s, not {longest['a crash']} s")
+        expect_in_time(waited < longest["a crash"] + 0.5, f"another led after {waited} s, not {longest['a crash']} s")
         crowd = self.crowds[-1]
         leads = crowd.notes()[-1][1]
         # Another crash, of the leader and of a member at once.
-        members[0].kill()
+        members[self.servers.etcd_leader(urls)].kill()
         next(one for one in crowd.processes if one.pid == leads).kill()
         killed = time.monotonic()
         eventually("another leads", lambda: crowd.notes()[-1][1] != leads)
         waited = crowd.notes()[-1][0] - killed
         bound = longest["a crash while the servers elect their own leader"]
-        expect(waited < bound + 0.5, f"another led after {waited} s, not {bound} s")
+        expect_in_time(waited < bound + 0.5, f"another led after {waited} s, not {bound} s")
 
     @staticmethod
     def seconds(text):
@@ -312,8 +352,8 @@ class Tests:
         runs = [self.lockbench("run", "postgres-advisory", *load, "--keys", str(number), "--duration", "8s",
                                "--postgres", url)["runs"][0] for number in (round(keys / 4), round(50 / 4))]
         kept, lost = (one["acquire"]["p99"] for one in runs)
-        expect(kept < 0.5, f"with {keys} keys p99 is {kept} s")
-        expect(lost > 2 * kept, f"with 50 keys p99 is {lost} s, not much above {kept} s")
+        expect_in_time(kept < 0.5, f"with {keys} keys p99 is {kept} s")
+        expect_in_time(lost > 2 * kept, f"with 50 keys p99 is {lost} s, not much above {kept} s")
 
     def all(self):
         files = [(f"code {name}", lambda name=name: self.file(name)) for name in sorted(os.listdir(CODE))]
@@ -335,9 +375,12 @@ def main():
         stack.callback(lambda: [crowd.stop() for crowd in tests.crowds])
         for name, run in tests.all():
             begun = time.monotonic()
+            STALLS.worst = 0
             try:
                 run()
                 print(f"ok      {name} ({time.monotonic() - begun:.1f} s)", flush=True)
+            except Inconclusive as why:
+                print(f"inconclusive {name}: {why}", flush=True)
             except (AssertionError, OSError, subprocess.SubprocessError, LookupError, ValueError) as problem:
                 failed += 1
                 print(f"FAILED  {name}: {problem}", flush=True)

@@ -1,11 +1,11 @@
 """Programs round the code of choose/code: each is a process that runs the code. Its work takes 50 ms, and until a file is
-there; a log has its begin and end."""
+there; a log has its begin and end. Until "/fail": the work fails, and the process keeps its connection."""
 import glob
 import os
 import subprocess
 
 PYTHON = """
-import os, sys, time
+import os, signal, sys, time
 import redis
 from kazoo.client import KazooClient
 url, name, marker, log, until = sys.argv[1:6]
@@ -15,30 +15,60 @@ def note(word):
         file.write(f"{time.monotonic():.6f} {os.getpid()} {word}\\n")
 def stop():
     os._exit(0)
+class JobFailed(Exception):
+    pass
 def work():
     note("begin")
+    if until == "/fail":
+        raise JobFailed
     time.sleep(0.05)
     while not os.path.exists(until):
         time.sleep(0.02)
     note("end")
 """
 
-# The statements before the work, each with its rows; no row or a false one where a comment says "skip": skip.
-SQL = PYTHON.replace("import redis\nfrom kazoo.client import KazooClient\n", "import psycopg2\n") + """
+PYTHON_END = """
+except JobFailed:
+    note("failed")
+    signal.pause()
+"""
+
+# A statement a line; comments say what its rows mean, and which one runs finally. "kept": the connection is not as before.
+SQL = PYTHON.replace("import redis\nfrom kazoo.client import KazooClient\n", "import psycopg2, psycopg2.errors\n") + """
 connection = psycopg2.connect(url)
 connection.autocommit = True
 cursor = connection.cursor()
-def run(text):
-    for line in text.splitlines():
+def run(lines):
+    for line in lines:
         cursor.execute(line)
         rows = cursor.fetchall() if cursor.description else []
-        skip_if_false, skip_if_row = "-- false: " in line, "-- a row: " in line
-        if (skip_if_false and not rows[0][0]) or (skip_if_row and rows):
+        if "-- false: " in line and not rows[0][0]:
             sys.exit(0)
-before, _, after = TEXT.replace("NAME", name).partition("-- work")
-run(before)
-work()
-run(after.partition("\\n")[2])
+        if "-- a row: " in line and rows:
+            return False
+    return True
+lines = TEXT.replace("NAME", name).splitlines()
+at = next(i for i, line in enumerate(lines) if line.startswith("-- work"))
+last = [line for line in lines if "-- finally: " in line]
+def take():
+    go_on = run(lines[:at])
+    try:
+        if go_on:
+            work()
+            run([line for line in lines[at + 1:] if line not in last])
+    finally:
+        run(last)
+try:
+    try:
+        take()
+    except psycopg2.errors.LockNotAvailable:
+        cursor.execute("rollback")
+        raise
+    finally:
+        cursor.execute("select current_setting('lock_timeout') <> '0' or exists (select from pg_locks "
+                       "where locktype = 'advisory' and pid = pg_backend_pid())")
+        if cursor.fetchone()[0]:
+            note("kept")
 """
 
 NODE = """
@@ -53,6 +83,7 @@ const note = (word) => appendFileSync(log, `${Number(process.hrtime.bigint()) / 
 const stop = () => process.exit(0);
 async function work() {
   note("begin");
+  if (until === "/fail") throw new Error("the job fails");
   do {
     await new Promise((wake) => setTimeout(wake, 50));
   } while (!existsSync(until));
@@ -62,7 +93,10 @@ try {
 CODE
 } catch (error) {
   console.error(error);
-  process.exit(1);
+  if (error.message !== "the job fails") process.exit(error.name === "ExecutionError" && IS_ONCE ? 0 : 1);
+  note("failed");
+  setInterval(() => {}, 1000);
+  await new Promise(() => {});
 }
 if (!IS_ELECTION) process.exit(0);
 """
@@ -96,6 +130,9 @@ func note(word string) {
 // Its arguments are a fencing number, and a channel that tells of the loss.
 func work(given ...interface{}) {
 	note("begin")
+	if until == "/fail" {
+		panic("the job fails")
+	}
 	defer note("end")
 	for {
 		select {
@@ -115,6 +152,12 @@ CODE
 }
 
 func main() {
+	defer func() {
+		if problem := recover(); problem != nil {
+			note("failed")
+			time.Sleep(time.Hour)
+		}
+	}()
 	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(url, ","), DialTimeout: 5 * time.Second})
 	if err == nil {
 		err = take(context.Background(), client)
@@ -144,6 +187,7 @@ public final class Client {
   static final Runnable stop = () -> System.exit(0);
   static final Runnable work = () -> {
     note("begin");
+    if (until.equals("/fail")) throw new IllegalStateException("the job fails");
     try {
       do {
         Thread.sleep(50);
@@ -167,7 +211,12 @@ CURATOR = """import org.apache.curator.framework.*;
 import org.apache.curator.framework.recipes.leader.*;
 import org.apache.curator.framework.recipes.locks.*;
 import org.apache.curator.retry.RetryOneTime;"""
-CURATOR_MAIN = """    take(given[0], given[1], given[2]);
+CURATOR_MAIN = """    try {
+      take(given[0], given[1], given[2]);
+    } catch (IllegalStateException problem) {
+      note("failed");
+      Thread.sleep(Long.MAX_VALUE);
+    }
     if (IS_LEADER) Thread.sleep(Long.MAX_VALUE);
     System.exit(0);"""
 JARS = ":".join(f"/usr/share/java/{jar}.jar" for jar in (
@@ -199,20 +248,21 @@ def indented(code, by):
 
 
 def python(folder, code, _use):
-    return ["/usr/bin/python3", write(f"{folder}/client.py", PYTHON + code)]
+    return ["/usr/bin/python3", write(f"{folder}/client.py", PYTHON + "try:\n" + indented(code, "    ") + PYTHON_END)]
 
 
 def sql(folder, code, _use):
-    return ["/usr/bin/python3", write(f"{folder}/client.py", f"TEXT = {code!r}\n" + SQL)]
+    return ["/usr/bin/python3", write(f"{folder}/client.py", f"TEXT = {code!r}\n" + SQL + PYTHON_END)]
 
 
-def node(folder, code, _use, modules):
+def node(folder, code, use, modules):
     # Modules are found beside the script.
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(f"{folder}/node_modules"):
         os.symlink(modules, f"{folder}/node_modules")
     election = "true" if "election" in code else "false"
     text = NODE.replace("CODE", code).replace("IS_ELECTION", election)
+    text = text.replace("IS_ONCE", "true" if use == "once" else "false")
     return ["node", write(f"{folder}/client.mjs", text)]
 
 

@@ -1,12 +1,14 @@
 """Private servers for the tests of `lockbench choose`, on free loopback ports, in a folder of their own."""
 import contextlib
 import glob
+import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
+import urllib.request
 
 PATIENCE = 60  # seconds
 
@@ -73,6 +75,15 @@ class Servers:
                 peer, "--initial-cluster", cluster]))
         eventually("etcd", lambda: all(listens(port) for port in clients))
         return [f"http://127.0.0.1:{port}" for port in clients], processes
+
+    @staticmethod
+    def etcd_leader(urls):
+        """The index of the member that leads."""
+        def status(url):
+            with urllib.request.urlopen(f"{url}/v3/maintenance/status", data=b"{}") as answer:
+                return json.load(answer)
+        every = [status(url) for url in urls]
+        return next(i for i, one in enumerate(every) if one["leader"] == one["header"]["member_id"])
 
     def zookeeper(self):
         (port,) = free_ports(1)

@@ -317,6 +317,20 @@ TEST(LibpqEnvironment, CountsForTheUsersServerAndIsNamed) {
   expect_in(none.out, "in force only with --postgres");
 }
 
+TEST(Doctor, CountsTheConnectionsOfTheClients) {
+  const auto server = must(testbed::start_postgres(shared_testbed(), {.max_clients = 20}));
+  const Scratch scratch;
+  const std::string file = scratch.write("postgres", server->url());
+  for (const auto& [clients, verdict] : {std::pair("8", "ok"), std::pair("30", "FAILED")}) {
+    const Outcome outcome =
+        lockbench(scratch, {"doctor", "--clients", clients, "--postgres", "@" + file});
+    EXPECT_EQ(outcome.code, verdict == std::string("ok") ? 0 : 2) << outcome.out;
+    EXPECT_THAT(outcome.out, testing::ContainsRegex(fmt::format(
+                                 "--postgres +{} +max_connections is 20; {} clients need at least",
+                                 verdict, clients)));
+  }
+}
+
 Setting without_programs() { return {.environment = {{"PATH", "/nonexistent"}}}; }
 
 /// Debian keeps its programs outside PATH; lockbench looks there too.

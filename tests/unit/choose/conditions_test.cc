@@ -58,11 +58,15 @@ TEST(Sizes, APauseThatTheTtlOutlastsIsSurvivedAndALongerOneIsSaid) {
   World world;
   world.add(made_up("x", {}, {{"pause-holding", HazardOutcome::lost_update}}));
   EXPECT_FALSE(candidate(world.choose(surviving({"pause"})), "x").qualifies());
-  const Answer answer = world.choose({.pause = 2s});
-  EXPECT_THAT(candidate(answer, "x").conditions,
-              ElementsAre(AllOf(Field(&Reason::requirement, "--pause 2s"),
-                                Field(&Reason::text, HasSubstr("a longer fault loses the lock")))));
+  const Answer answer = world.choose({.pause = 2s, .work_p99 = 1s});
+  const auto longer = AllOf(Field(&Reason::requirement, "--pause 2s"),
+                            Field(&Reason::text, HasSubstr("a longer fault loses the lock")));
+  EXPECT_THAT(candidate(answer, "x").conditions, ElementsAre(longer));
   EXPECT_THAT(to_text(answer, {}), HasSubstr("pause of 2s"));
+  const Answer of_unknown_work = world.choose({.pause = 2s});
+  EXPECT_THAT(candidate(of_unknown_work, "x").in_favour, testing::IsEmpty());
+  EXPECT_THAT(candidate(of_unknown_work, "x").conditions,
+              ElementsAre(Field(&Reason::text, HasSubstr("give --work-time-p99")), longer));
 }
 
 TEST(Survival, OfAFailoverIncludesTheReplicaThatLacksTheLock) {
@@ -109,8 +113,11 @@ TEST(Takeover, HasTheStepsOfTheStoreAndItsElections) {
   const Answer answer = ask({.stores = {"etcd"}, .use = Use::leader});
   EXPECT_THAT(answer.takeovers.front().text, HasSubstr("after 2 s to 3.5 s"))
       << "leases, twice a second";
-  EXPECT_THAT(answer.takeovers,
-              Contains(Field(&Takeover::text, HasSubstr("after up to 9.5 s: the new leader"))));
+  EXPECT_THAT(
+      answer.takeovers,
+      Contains(Field(&Takeover::text, AllOf(HasSubstr("after up to 9.5 s: the new leader"),
+                                            HasSubstr("each further election adds up to 6 s")))));
+  EXPECT_EQ(answer.ranked.front().servers, 3) << "as the condition says";
   EXPECT_THAT(to_text(ask({.stores = {"zookeeper"}, .use = Use::leader}), {}),
               HasSubstr("after 8 s to 14 s"))
       << "a tick is 2 s";
@@ -184,6 +191,44 @@ TEST(Language, PutsFirstWhatItsLibrariesImplement) {
   EXPECT_THAT(candidate(answer, "redis-queue").drawback, HasSubstr("no library for Go, Python"));
 }
 
+TEST(Language, IsNotThatOfALibraryOfAnotherLock) {
+  Requirements in_java = surviving({"failover"}, {.stores = {"redis"}});
+  in_java.languages = {"Java"};
+  const Answer answer = ask(in_java);
+  EXPECT_EQ(candidate(answer, "redlock").drawback, "no library for Java")
+      << "Redisson's multi-lock needs every server";
+  EXPECT_THAT(to_text(answer, {}), AllOf(HasSubstr("but        no library for Java"),
+                                         Not(HasSubstr("library    Java"))));
+  EXPECT_THAT(to_text(answer, {}, true), Not(HasSubstr("Java: Redisson")));
+  Requirements job{.stores = {"redis"}, .use = Use::once, .work_p99 = 20min};
+  job.pause = 30s;
+  job.outage = 1min;
+  EXPECT_THAT(names(ask(job).ranked), Contains("redis-read-write"));
+  EXPECT_NE(ask(job).ranked.front().strategy->name, "redis-read-write") << "it has no library";
+}
+
+TEST(Language, ThatIsMissingIsSaidAndALockWithoutAnyLibraryIsLater) {
+  const Answer answer = ask({.stores = {"etcd"}, .use = Use::leader, .languages = {"Python"}});
+  EXPECT_EQ(answer.ranked.front().strategy->name, "etcd");
+  EXPECT_THAT(to_text(answer, {}), HasSubstr("but        no library for Python"));
+}
+
+TEST(Today, IsKeptUnlessABetterLockIsShown) {
+  Requirements crowd = surviving({"crash"}, {.stores = {"redis", "postgres"}});
+  crowd.work_p50 = 8ms;
+  crowd.work_p99 = 15ms;
+  crowd.clients = 300;
+  crowd.keys = 50;
+  crowd.rate = 1500;
+  crowd.pause = 2s;
+  crowd.today = "redis-reentrant-notify";
+  const Answer answer = ask(crowd);
+  ASSERT_TRUE(candidate(answer, crowd.today).qualifies());
+  ASSERT_EQ(candidate(answer, crowd.today).tier, answer.ranked.front().tier);
+  EXPECT_THAT(to_text(answer, {}),
+              AllOf(HasSubstr("no better one is shown"), Not(HasSubstr("better: "))));
+}
+
 TEST(Today, IsPricedAndComparedWithTheBest) {
   Requirements requirements = surviving({"failover", "pause"});
   requirements.today = "redis-reentrant-notify";
@@ -206,7 +251,7 @@ TEST(Code, FitsTheUse) {
   EXPECT_THAT(code("postgres", Use::once),
               AllOf(HasSubstr("pg_try_advisory_lock"), Not(HasSubstr("pg_advisory_lock")),
                     HasSubstr("job_done")));
-  EXPECT_THAT(code("postgres", Use::mutex), HasSubstr("set lock_timeout = '30000ms'"));
+  EXPECT_THAT(code("postgres", Use::mutex), HasSubstr("set local lock_timeout = '30000ms'"));
   EXPECT_THAT(code("etcd", Use::leader),
               AllOf(HasSubstr("concurrency.NewElection"), HasSubstr("WithTTL(3)"),
                     HasSubstr(".election(name, 3)")));

@@ -81,6 +81,19 @@ TEST(Slo, IsDecidedOnlyUnderThatLoad) {
   EXPECT_EQ(not_decided({.clients = 320, .rate = 800}), "");
 }
 
+TEST(Slo, ThatWasMissedUnderAnotherLoadIsTheFirstLine) {
+  World world{"a-slow", "quick"};
+  world.file() = under(32, {measured("a-slow", 1), measured("quick", 1e-3)});
+  const Requirements other{.work_p50 = 1ms, .clients = 320, .rate = 300};
+  const auto answer = [&] { return world.choose(objective("acquire.p99<20ms", other)); };
+  EXPECT_THAT(names(answer().ranked), ElementsAre("quick", "a-slow"));
+  EXPECT_THAT(to_text(answer(), {}), StartsWith("Use quick"));
+  world.file().runs[1] = measured("quick", 0.5);
+  EXPECT_THAT(to_text(answer(), {}),
+              StartsWith("No lock is shown to keep --slo 'acquire.p99<20ms'; first to measure: "));
+  EXPECT_THAT(answer().not_decided, HasSubstr("missed, acquire.p99 is 1 s"));
+}
+
 TEST(Slo, ThatAHeavierLoadKeepsIsKept) {
   World world{"x"};
   world.file() = under(32, {measured("x", 1e-3)});

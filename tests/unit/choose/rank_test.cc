@@ -164,6 +164,17 @@ TEST(Rank, AfterMeasuringIsOfWhatQualifiedBeforeWithTheSettingsItHad) {
   EXPECT_NE(ttl_of(settings_of(kept)), ttl_of(settings_of(after({.acquired = 700}, nullptr))));
 }
 
+TEST(Rank, AfterMeasuringABusyLoadStillSaysThatNoLockKeepsIt) {
+  const Descriptor racer = made_up("racer");
+  const Requirements requirements{.work_p50 = 1ms, .clients = 32, .rate = 900};
+  const Evidence file({{"measured.json", under(32, {measured("racer", 1e-3)})}}, {});
+  const Answer before = choose(requirements, {&racer}, file);
+  ASSERT_THAT(before.too_busy, testing::StartsWith("No lock keeps 900/s"));
+  const Answer after = choose(requirements, {&racer}, file, &before);
+  EXPECT_EQ(after.too_busy, before.too_busy);
+  EXPECT_THAT(after.check, testing::Not(testing::HasSubstr("--keys"))) << "the load required";
+}
+
 TEST(Rank, WithoutAValidRunOfTheMeasurementIsNotDecided) {
   const Descriptor racer = made_up("racer");
   const Requirements requirements{.work_p50 = 1ms, .clients = 32, .rate = 700};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "choose/evidence.h"
 #include "tests/unit/choose/fixtures.h"
@@ -179,6 +180,19 @@ TEST(Text, IsWhatTheTerminalCanShow) {
                           Not(HasSubstr("  but\n"))));
   EXPECT_TRUE(std::all_of(text.begin(), text.end(),
                           [](char c) { return static_cast<unsigned char>(c) < 0x80U; }));
+}
+
+TEST(Text, KeepsItsColumnsWhereLinesAreFolded) {
+  const Answer answer = ask({.stores = {"etcd"}, .use = Use::leader});
+  const std::string text = to_text(answer, {.style = {.width = 60}});
+  EXPECT_THAT(text, AllOf(HasSubstr("\n  because    after"), HasSubstr("\n  only if    three"),
+                          HasSubstr("\n  next       lockbench")));
+  const std::string whole = to_text(answer, {});
+  EXPECT_GT(std::ranges::count(text, '\n'), std::ranges::count(whole, '\n'));
+  std::istringstream lines(text.substr(text.find("\n  because") + 1));
+  for (std::string line; std::getline(lines, line) && !line.starts_with("  Go ");) {
+    EXPECT_NE(line.at(13), ' ') << line;
+  }
 }
 
 TEST(Text, SaysWhatWouldHelpWhereNothingQualifies) {

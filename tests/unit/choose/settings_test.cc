@@ -163,6 +163,15 @@ TEST(CheckCommand, HasTheLoadAndTheSettings) {
             "--ttl 1s --acquire-timeout 2s");
 }
 
+TEST(CheckCommand, PlaysTheFaultsThatWereAskedFor) {
+  Requirements leader = surviving({"pause"}, {.use = Use::leader});
+  EXPECT_EQ(answer_for(renewed_traits, leader).check,
+            "lockbench hazards pause-holding pause-holding-late --strategies x");
+  leader.survive.clear();
+  EXPECT_EQ(answer_for(renewed_traits, leader).check,
+            "lockbench hazards crash-holding pause-holding overrun-holding --strategies x");
+}
+
 TEST(CheckCommand, AssumesNoMoreThanTheLockCanCarry) {
   EXPECT_EQ(answer_for({}, {.clients = 32, .rate = 1000}).check,
             "lockbench run x --clients 32 --rate 1000 --hold 'exp(700us)' --ttl 10s");

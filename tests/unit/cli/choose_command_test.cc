@@ -77,6 +77,14 @@ TEST(ChooseCommand, ExitsWith99WhereNoLockKeepsTheRate) {
   EXPECT_THAT(ran.out, StartsWith("No lock keeps 600/s on 1 key: it would be taken 120 %"));
 }
 
+TEST(ChooseCommand, DoesNotMeasureWhatNoLockCanCarryAndSaysSo) {
+  const Ran ran =
+      choose({"--stores", "redis", "--rate", "600", "--work-time-p50", "2ms", "--measure"});
+  EXPECT_EQ(ran.code, 99);
+  EXPECT_THAT(ran.err, HasSubstr("not measured: no lock can carry this load"));
+  EXPECT_THAT(ran.out, testing::Not(HasSubstr("--measure")));
+}
+
 TEST(ChooseCommand, AnHourlyJobIsARateAsWell) {
   const Ran ran = choose({"--stores", "postgres", "--work-time-p50", "1h", "--rate", "0.000278"});
   EXPECT_EQ(ran.code, 99);
