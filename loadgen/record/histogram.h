@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <vector>
 
 #include "loadgen/record/atomics.h"
+#include "loadgen/record/zeros.h"
 #include "results/file/model.h"
 #include "strategies/duration.h"
 
