@@ -18,12 +18,4 @@ void raise_to(std::atomic<T>& atomic, std::type_identity_t<T> value) noexcept {
   }
 }
 
-/// Makes an atomic at most that value.
-template <class T>
-void lower_to(std::atomic<T>& atomic, std::type_identity_t<T> value) noexcept {
-  T seen = atomic.load(std::memory_order_relaxed);
-  while (value < seen && !atomic.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-  }
-}
-
 }  // namespace lockbench::loadgen

@@ -214,10 +214,10 @@ ShardedHistogram::ShardedHistogram() : ShardedHistogram(std::thread::hardware_co
 
 ShardedHistogram::ShardedHistogram(std::size_t shards)
     : shard_count_(std::bit_ceil(std::max<std::size_t>(1, shards))),
-      shards_(std::make_unique<Shard[]>(shard_count_)) {}
+      shards_(make_zeros<Shard>(shard_count_)) {}
 
 void ShardedHistogram::Shard::widen_to(std::int64_t value) noexcept {
-  lower_to(min, value);
+  raise_to(min_below_top, std::max<std::int64_t>(1, kTop - value));
   raise_to(max, value);
 }
 
@@ -271,7 +271,7 @@ void ShardedHistogram::add(const HistogramSnapshot& more) noexcept {
 
 bool ShardedHistogram::empty() const noexcept {
   for (std::size_t s = 0; s < shard_count_; ++s) {
-    if (shards_[s].min.load(kRelaxed) != std::numeric_limits<std::int64_t>::max()) return false;
+    if (!shards_[s].empty()) return false;
   }
   return true;
 }
@@ -282,12 +282,13 @@ HistogramSnapshot ShardedHistogram::snapshot() const {
   std::int64_t highest = 0;
   for (std::size_t s = 0; s < shard_count_; ++s) {
     const Shard& shard = shards_[s];
+    if (shard.empty()) continue;  // otherwise its pages would take memory
     for (std::size_t i = 0; i < kHistogramBuckets; ++i) {
       result.buckets[i] += shard.buckets[i].load(kRelaxed);
     }
     result.overflow += shard.overflow.load(kRelaxed);
     result.sum += Duration(shard.sum.load(kRelaxed));
-    lowest = std::min(lowest, shard.min.load(kRelaxed));
+    lowest = std::min(lowest, Shard::kTop - shard.min_below_top.load(kRelaxed));
     highest = std::max(highest, shard.max.load(kRelaxed));
   }
   if (result.count() == 0) return {};

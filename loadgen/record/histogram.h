@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <vector>
 
 #include "loadgen/record/atomics.h"
+#include "loadgen/record/zeros.h"
 #include "results/file/model.h"
 #include "strategies/duration.h"
 
@@ -109,17 +109,20 @@ class ShardedHistogram {
 
  private:
   struct alignas(kCacheLine) Shard {
+    static constexpr std::int64_t kTop = std::numeric_limits<std::int64_t>::max();
+
     std::atomic<std::int64_t> sum{0};
-    std::atomic<std::int64_t> min{std::numeric_limits<std::int64_t>::max()};
+    std::atomic<std::int64_t> min_below_top{0};  ///< zero as all else here: nothing was recorded
     std::atomic<std::int64_t> max{0};
     std::atomic<std::uint64_t> overflow{0};
     alignas(kCacheLine) std::atomic<std::uint64_t> buckets[kHistogramBuckets]{};
 
     void widen_to(std::int64_t value) noexcept;
+    bool empty() const { return min_below_top.load(std::memory_order_relaxed) == 0; }
   };
 
   std::size_t shard_count_;  ///< a power of two
-  std::unique_ptr<Shard[]> shards_;
+  Zeros<Shard> shards_;      ///< hundreds of 19 KiB each, of which most runs use few
 };
 
 }  // namespace lockbench::loadgen

@@ -1,10 +1,8 @@
 #include "loadgen/record/recorder.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <new>
 #include <numeric>
 #include <utility>
 
@@ -98,17 +96,8 @@ std::size_t bucket_at(const std::vector<double>& weights, double share) {
 
 }  // namespace
 
-ClientWaits::ClientWaits(int clients) : clients_(clients) {
-  if (clients == 0) return;
-  const std::size_t bytes = 2 * kRows * static_cast<std::size_t>(clients) * sizeof(Row);
-  // The kernel's zero pages are rows of zeros, and take no memory until a client writes there.
-  void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED) throw std::bad_alloc();
-  // NOLINTNEXTLINE(modernize-avoid-c-arrays)
-  rows_ = std::shared_ptr<Row[]>(static_cast<Row*>(pages),
-                                 [bytes](Row* rows) { ::munmap(rows, bytes); });
-}
+ClientWaits::ClientWaits(int clients)
+    : clients_(clients), rows_(make_zeros<Row>(2 * kRows * static_cast<std::size_t>(clients))) {}
 
 std::atomic<std::uint32_t>& ClientWaits::bucket(int client, std::size_t index,
                                                 bool censored) const {
@@ -347,14 +336,22 @@ std::map<std::string, HistogramSnapshot> Recorder::command_snapshots() const {
 
 std::map<std::string, std::uint64_t> Recorder::failure_counts() const {
   const std::scoped_lock lock(failures_mutex_);
-  return failures_;
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& [message, failure] : failures_) counts.emplace(message, failure.times);
+  return counts;
 }
 
-void Recorder::failure(const std::string& message, std::uint64_t times) {
+FailureReason Recorder::failure(const std::string& message, std::uint64_t times) {
   const std::scoped_lock lock(failures_mutex_);
-  const bool known = failures_.contains(message);
-  failures_[known || failures_.size() < kDistinctFailures ? message : kOtherFailures] += times;
-  latest_[reason_of(message)] = message;
+  auto known = failures_.find(message);
+  const FailureReason reason = known == failures_.end() ? reason_of(message) : known->second.reason;
+  if (known == failures_.end()) {
+    const bool one_more = failures_.size() < kDistinctFailures;
+    known = failures_.try_emplace(one_more ? message : kOtherFailures, Failure{0, reason}).first;
+  }
+  known->second.times += times;
+  latest_[reason] = message;
+  return reason;
 }
 
 void Recorder::refusal(const std::string& message) {
@@ -370,7 +367,7 @@ ByKind<FailureReason, std::string> Recorder::latest_failures() const {
 std::vector<std::string> Recorder::failures() const {
   const std::scoped_lock lock(failures_mutex_);
   std::vector<std::pair<std::uint64_t, std::string>> sorted;
-  for (const auto& [message, count] : failures_) sorted.emplace_back(count, message);
+  for (const auto& [message, failure] : failures_) sorted.emplace_back(failure.times, message);
   std::sort(sorted.rbegin(), sorted.rend());
   std::vector<std::string> lines;
   lines.reserve(sorted.size());

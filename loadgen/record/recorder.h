@@ -57,7 +57,7 @@ class ClientWaits {
   std::atomic<std::uint32_t>& bucket(int client, std::size_t index, bool censored) const;
 
   const int clients_;
-  std::shared_ptr<Row[]> rows_;  // NOLINT(modernize-avoid-c-arrays): zero pages
+  Zeros<Row> rows_;
 };
 
 enum class ClientState : std::uint8_t { idle, waiting, holding };
@@ -157,8 +157,9 @@ class Recorder {
   void round(Phase phase, bool split, std::optional<Duration> validity);
   void replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted);
 
-  /// Counts distinct messages. Takes a lock, so only for failures.
-  void failure(const std::string& message, std::uint64_t times = 1);
+  /// Counts distinct messages. Takes a lock, so only for failures. Returns the reason, which only a
+  /// new message is searched for: in an outage, thousands of clients fail alike.
+  FailureReason failure(const std::string& message, std::uint64_t times = 1);
   /// Why the latest lock was refused, which is no failure of the store.
   void refusal(const std::string& message);
   std::map<std::string, std::uint64_t> failure_counts() const;
@@ -179,7 +180,11 @@ class Recorder {
   std::map<std::string, std::unique_ptr<ShardedHistogram>, std::less<>> commands_;
   std::atomic<std::uint64_t> replicas_wanted_{0};
   mutable std::mutex failures_mutex_;
-  std::map<std::string, std::uint64_t> failures_;
+  struct Failure {
+    std::uint64_t times = 0;
+    FailureReason reason = FailureReason::other;
+  };
+  std::map<std::string, Failure> failures_;
   ByKind<FailureReason, std::string> latest_;
 };
 

@@ -218,7 +218,7 @@ class Worker {
   /// Adds the wait of a whole section to the waits of this client.
   void note_own(Phase phase, TimePoint intended, TimePoint ended, bool cut);
   /// Why the lock was not granted; nothing if it was, or if the end of the run cut the wait off.
-  std::optional<FailureReason> failure_of(const AcquireResult& result, TimePoint started) const;
+  std::optional<FailureReason> note_failure(const AcquireResult& result, TimePoint started);
   void note_transaction(AcquireOutcome outcome, TimePoint intended, TimePoint started);
   void note_loss(const Lease& lease, TimePoint learned_at);
   bool over() const { return over_.stop_requested(); }

@@ -231,12 +231,9 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   }
   counts_[Count::attempts] += result.attempts;
   counts_[Count::wakes] += spent.wakes;
-  const bool failed =
-      result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown;
-  if (failed) run_.recorder.failure(result.reason);
   const bool refused = result.outcome == AcquireOutcome::refused && !result.reason.empty();
   if (refused) run_.recorder.refusal(result.reason);
-  failure_ = failure_of(result, started);
+  failure_ = note_failure(result, started);
   if (result.outcome != AcquireOutcome::acquired) return;
   ++counts_[Count::grants];
   waits[Timing::acquire_service].record(ended - started);
@@ -255,8 +252,7 @@ void Worker::note_own(Phase phase, TimePoint intended, TimePoint ended, bool cut
   }
 }
 
-std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
-                                                TimePoint started) const {
+std::optional<FailureReason> Worker::note_failure(const AcquireResult& result, TimePoint started) {
   switch (result.outcome) {
     case AcquireOutcome::timed_out:
       return FailureReason::taken;
@@ -264,7 +260,7 @@ std::optional<FailureReason> Worker::failure_of(const AcquireResult& result,
       return request_.deadline <= started ? FailureReason::taken : FailureReason::refused;
     case AcquireOutcome::failed:
     case AcquireOutcome::unknown:
-      return reason_of(result.reason);
+      return run_.recorder.failure(result.reason);
     case AcquireOutcome::acquired:
     case AcquireOutcome::abandoned:
       break;

@@ -105,6 +105,14 @@ TEST(Histogram, WithoutSamplesEverythingIsZero) {
   EXPECT_TRUE(to_distribution(snapshot).buckets.empty());
 }
 
+TEST(Histogram, TheLongestDurationIsASampleToo) {
+  ShardedHistogram histogram(2);
+  histogram.record(Duration::max());
+  EXPECT_FALSE(histogram.empty());
+  EXPECT_EQ(histogram.snapshot().overflow, 1U);
+  EXPECT_EQ(histogram.snapshot().max, Duration::max());
+}
+
 TEST(Histogram, WhatIsNegativeCountsAsZeroAndWhatIsAboveAnHourAsOverflow) {
   ShardedHistogram histogram;
   histogram.record(nanoseconds(-5));

@@ -238,12 +238,12 @@ TEST_F(LiveRunInRealTime, ClientsShareAsManyThreadsAsAskedFor) {
 /// The second client's clock takes long to read once, where it is about to begin another wait.
 class PreemptedEnv : public ForwardingEnv {
  public:
-  PreemptedEnv(std::unique_ptr<Env> inner, const RunShared*& run, TimePoint from)
-      : ForwardingEnv(std::move(inner)), run_(run), from_(from) {}
+  PreemptedEnv(std::unique_ptr<Env> inner, const RunShared*& run, TimePoint from, bool& preempted)
+      : ForwardingEnv(std::move(inner)), run_(run), from_(from), preempted_(preempted) {}
 
   TimePoint now() override {
     const TimePoint now = ForwardingEnv::now();
-    if (run_ == nullptr || preempted_ || now < from_ || now > from_ + 10ms) return now;
+    if (run_ == nullptr || preempted_ || now < from_) return now;
     if (run_->recorder.client(1).since.load() != TimePoint::min()) return now;
     preempted_ = true;
     wait(nullptr, now + 100ms, {});
@@ -253,7 +253,7 @@ class PreemptedEnv : public ForwardingEnv {
  private:
   const RunShared*& run_;
   const TimePoint from_;
-  bool preempted_ = false;
+  bool& preempted_;
 };
 
 TEST_F(LiveRunTest, TheRunOutSeesAClientThatWasAboutToBeginWhenTheRunnerLooked) {
@@ -278,10 +278,13 @@ TEST_F(LiveRunTest, TheRunOutSeesAClientThatWasAboutToBeginWhenTheRunnerLooked) 
     plan_.watcher = &watcher;
     plan_.workload.clients = 2;
     plan_.workload.duration = 1s;
+    bool preempted = false;
     plan_.make_env = [&](std::uint64_t seed) {
-      return std::make_unique<PreemptedEnv>(make_system_env(seed), watcher.run, begun + 1020ms);
+      return std::make_unique<PreemptedEnv>(make_system_env(seed), watcher.run, begun + 1020ms,
+                                            preempted);
     };
     EXPECT_EQ(run_plans({&plan_, 1}, watcher_, {}).runs.size(), 1U);
+    EXPECT_TRUE(preempted);
     EXPECT_GE(latest, begun + 1070ms);
     EXPECT_LE(latest, begun + 1200ms) << "when the last wait of the window had ended";
   });

@@ -92,6 +92,12 @@ TEST(Recorder, ListsFailuresTheMostFrequentFirstAndKeepsNotEveryOne) {
   EXPECT_EQ(failures[0], "984 × other failures");
   EXPECT_EQ(failures[1], "6 × failure 0");
   EXPECT_EQ(failures[2], "3 × now and then");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(recorder.failure("h:1: OOM command"), FailureReason::oom) << "also beyond the list";
+    EXPECT_EQ(recorder.failure("now and then"), FailureReason::other);
+  }
+  EXPECT_EQ(recorder.latest_failures()[FailureReason::oom], "h:1: OOM command");
+  EXPECT_EQ(recorder.latest_failures()[FailureReason::other], "now and then");
 }
 
 /// A run whose load began at 1 s, whose warm-up ends at 2 s and which ends at 5 s.
