@@ -90,6 +90,7 @@ std::string to_json(const Answer& answer) {
                        {"commands_per_section", where_there(one.commands)},
                        {"falls_to", one.hazards},
                        {"superseded_by", one.strategy->superseded_by},
+                       {"drawback", one.drawback},
                        {"in_favour", one.in_favour},
                        {"conditions", one.conditions},
                        {"needs", one.needs},
@@ -103,8 +104,10 @@ std::string to_json(const Answer& answer) {
   const auto settings = answer.ranked.empty() ? std::vector<Setting>{} : answer.ranked[0].settings;
   if (!answer.ranked.empty()) {
     for (const Library& one : libraries_for(*answer.ranked[0].strategy, answer.requirements)) {
-      libraries.push_back(
-          {{"language", one.language}, {"name", one.name}, {"settings", setup_of(one, answer)}});
+      libraries.push_back({{"language", one.language},
+                           {"name", one.name},
+                           {"settings", setup_of(one, answer)},
+                           {"similar", one.similar}});
     }
   }
   const Json document = {

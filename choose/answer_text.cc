@@ -20,8 +20,9 @@ class Page {
       : look_(look), markdown_(look.format == results::Format::markdown) {}
 
   void heading(const std::string& text) {
-    out_ += fmt::format("{}{}{}\n{}", out_.empty() ? "" : "\n", markdown_ ? "### " : "",
-                        escaped(text), markdown_ ? "\n" : "");
+    out_ += out_.empty() ? "" : "\n";
+    out_ += markdown_ ? fmt::format("### {}\n\n", escaped(text))
+                      : results::folded(text, look_.style) + "\n";
   }
 
   void line(const std::string& text, const std::string& label = "") {
@@ -64,9 +65,8 @@ class Page {
   std::string take() { return std::move(out_); }
 
  private:
-  std::string escaped(const std::string& text) const {
-    const std::string shown = results::printable(text);
-    return markdown_ ? results::markdown_text(shown) : results::styled(shown, look_.style);
+  static std::string escaped(const std::string& text) {
+    return results::markdown_text(results::printable(text));
   }
 
   const results::Look& look_;

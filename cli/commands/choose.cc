@@ -73,6 +73,7 @@ tl::expected<std::string, std::string> parse_today(const std::string& text) {
   for (const Descriptor* strategy : all_strategies()) {
     names.push_back(strategy->name);
     for (const Library& library : strategy->libraries) {
+      if (library.similar) continue;
       const std::string name = boost::algorithm::to_lower_copy(std::string(library.name));
       // The plain lock of a library has the shortest name.
       const bool fits = !wanted.empty() && name.find(wanted) != std::string::npos;

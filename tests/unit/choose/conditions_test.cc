@@ -200,6 +200,7 @@ TEST(Language, IsNotThatOfALibraryOfAnotherLock) {
   EXPECT_THAT(to_text(answer, {}), AllOf(HasSubstr("but        no library for Java"),
                                          Not(HasSubstr("library    Java"))));
   EXPECT_THAT(to_text(answer, {}, true), Not(HasSubstr("Java: Redisson")));
+  EXPECT_THAT(to_json(answer), HasSubstr(R"("drawback": "no library for Java")"));
   Requirements job{.stores = {"redis"}, .use = Use::once, .work_p99 = 20min};
   job.pause = 30s;
   job.outage = 1min;
