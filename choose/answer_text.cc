@@ -298,13 +298,14 @@ std::vector<std::string> reasons_for(const Answer& answer) {
 
 std::vector<std::string> condition_lines(const Candidate& best) {
   constexpr std::size_t kMost = 4;
-  std::vector<std::string> lines;
   std::vector<Reason> conditions = best.needs;
   conditions.insert(conditions.end(), best.conditions.begin(), best.conditions.end());
   // What the user's server does not meet comes first.
   std::ranges::stable_sort(conditions, {},
                            [](const Reason& one) { return one.kept.value_or(true); });
-  for (const Reason& reason : conditions) lines.push_back(text_of(reason));
+  std::vector<std::string> lines(conditions.size());
+  std::ranges::transform(conditions, lines.begin(),
+                         [](const Reason& reason) { return text_of(reason); });
   if (lines.size() > kMost) {
     const std::size_t more = lines.size() - kMost + 1;
     lines.resize(kMost - 1);

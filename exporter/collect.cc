@@ -241,9 +241,8 @@ void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture&
   const auto visit = [&](auto member) {
     const auto& figure = family.*member;
     using Figure = std::remove_cvref_t<decltype(figure)>;
-    if (unknown) {
-      add_number(metric, labels, kNone);
-    } else if constexpr (std::is_same_v<Figure, results::Distribution>) {
+    if (unknown) return add_number(metric, labels, kNone);
+    if constexpr (std::is_same_v<Figure, results::Distribution>) {
       add(family.holds);
     } else if constexpr (std::is_same_v<Figure, std::optional<results::Distribution>>) {
       add(family.waits);

@@ -101,7 +101,7 @@ std::unique_ptr<exporter::Exporter> serve_metrics(
     for (const auto& [store, urls] : options.servers)
       facts.deployments[store] = *options.deployment;
   }
-  auto made = exporter::Exporter::make(std::move(metrics), std::move(facts));
+  auto made = exporter::Exporter::make(std::move(metrics), facts);
   const auto serving = must(made->serve(*options.metrics.listen, kScrapers), kOption);
   console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
   return made;

@@ -67,7 +67,7 @@ void FakeRedis::set(const std::string& key, std::string value, std::optional<Dur
 }
 
 StoreResult<Reply> FakeRedis::arrive(const Words& command, Transaction& transaction) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   const auto failure = failures_.find(++arrivals_);
   const bool fails = failure != failures_.end();
   if (fails && failure->second == Failure::not_sent) {
@@ -82,7 +82,12 @@ StoreResult<Reply> FakeRedis::arrive(const Words& command, Transaction& transact
     transaction.aborted = transaction.open;
     return tl::unexpected(StoreError{StoreError::Kind::rejected, "ERR told to reject"});
   }
-  if (on_arrival_) on_arrival_(line);
+  if (on_arrival_) {
+    // It may wait, and another fiber of this thread arrives meanwhile.
+    lock.unlock();
+    on_arrival_(line);
+    lock.lock();
+  }
   Reply reply = execute(command, transaction);
   if (fails) {
     return tl::unexpected(StoreError{StoreError::Kind::unanswered, "told to lose the answer"});
