@@ -159,7 +159,8 @@ TEST(Conditions, OfRedisAreEvictionAndPersistence) {
   const auto kept = [&](std::map<std::string, std::string> settings) {
     requirements.servers["redis"] = std::move(settings);
     std::vector<bool> found;
-    for (const Reason& one : candidate(ask(requirements), "redis-queue").needs) {
+    const Answer answer = ask(requirements);
+    for (const Reason& one : candidate(answer, "redis-queue").needs) {
       found.push_back(one.kept.value());
     }
     return found;
