@@ -310,7 +310,7 @@ Interval mean_of_runs(const std::string& figure, std::span<const Run* const> run
 
 /// How a run could decide a threshold that waits which were cut off leave open.
 std::string remedy_for(const Threshold& threshold, const Run& run) {
-  const std::string patience =
+  std::string patience =
       fmt::format("a longer --acquire-timeout, above {}, would decide it",
                   human(threshold.bound, compared_figure(threshold.figure).unit));
   const auto percentile = percentile_of(threshold.figure);

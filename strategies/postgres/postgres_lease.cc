@@ -119,9 +119,9 @@ class LeaseRenewals : public RenewalChannel {
     extended_.clear();
     failed_.clear();
     for (const auto& [schema, batch] : std::exchange(queued_, {})) {
-      const std::vector<std::string> parameters{fmt::format("{{{}}}", fmt::join(batch.keys, ",")),
-                                                fmt::format("{{{}}}", fmt::join(batch.owners, ",")),
-                                                fmt::format("{{{}}}", fmt::join(batch.ttls, ","))};
+      std::vector<std::string> parameters{fmt::format("{{{}}}", fmt::join(batch.keys, ",")),
+                                          fmt::format("{{{}}}", fmt::join(batch.owners, ",")),
+                                          fmt::format("{{{}}}", fmt::join(batch.ttls, ","))};
       const auto answer =
           call_once(session_, extend_rows, schema, {}, std::move(parameters), timeout_, stop);
       if (answer && answer->done()) {

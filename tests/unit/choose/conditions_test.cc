@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const Traits kConnected{.expiry = Expiry::session, .ends_with_connection = true};
+const Traits until_disconnected{.expiry = Expiry::session, .ends_with_connection = true};
 
 std::string value_of(const Candidate& one, std::string_view option) {
   for (const Setting& setting : one.settings) {
@@ -28,7 +28,7 @@ TEST(Sizes, OfFaultsSetTtlAndAcquireTimeout) {
   const KnownHazard lost{"pause-holding", HazardOutcome::lost_update};
   world.add(made_up("fixed", {}, {lost}));
   world.add(made_up("renewed", {.renews = RenewalTiming{}, .renewable = true}, {lost}));
-  world.add(made_up("connected", kConnected));
+  world.add(made_up("connected", until_disconnected));
   world.file() = under(2, {});
   const auto settings = [&](const Requirements& requirements, std::string_view option) {
     const Answer answer = world.choose(requirements);

@@ -144,6 +144,7 @@ TEST_F(HistoryFiles, ThreadsWriteWholeLinesInTheOrderOfTheirTimes) {
   constexpr int kThreads = 4, kEach = 5000;
   auto log = Log::open(path_).value();
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&log] {
       Process process(log.get());

@@ -141,6 +141,7 @@ TEST(Page, NamesFilesOfOneNameByTheirFolders) {
   result.runs = {simple_run("x")};
   const auto links = [&](const std::vector<std::string>& files) {
     std::vector<Source> sources;
+    sources.reserve(files.size());
     for (const std::string& file : files) sources.push_back({file, result, {}});
     const std::string page = to_page(sources, "n");
     std::vector<std::string> names;
