@@ -88,9 +88,10 @@ TEST_P(WatchBesideRun, SeesWhatTheRunDid) {
       if (is_watched(family)) counted += family.at("acquisitions").get<double>();
     }
     counted /= static_cast<double>(servers.size());
-    // Before the load, each client takes one or two locks that the run does not count.
+    // Each client takes locks that the run does not count: one or two before the load, and one
+    // while the last waits of the measured part end.
     constexpr double kClients = 4;
-    EXPECT_LE(counted, acquired + 2 * kClients);
+    EXPECT_LE(counted, acquired + 3 * kClients);
     EXPECT_GE(counted, acquired * (1 - beside.most_missing));
     EXPECT_EQ(locks->at("expired_while_held"), 0);
     EXPECT_EQ(locks->at("owner_changed"), 0);

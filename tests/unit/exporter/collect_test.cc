@@ -309,6 +309,7 @@ TEST_F(CollectWatchTest, WhileItIsBlindGaugesOfLocksAreUnknownAndTheReasonIsTold
   metrics_.show(picture);
   EXPECT_THAT(page(), Not(HasSubstr("lockbench_watch_blind_for_seconds{")));
   picture.families[0].blind = true;
+  picture.families[0].renewals_stopped = 3;
   picture.sources[0].sees = false;
   picture.sources[0].blind_for = 12.5;
   picture.sources[0].blind_reason = "AUTH was refused: WRONGPASS invalid username-password pair";
@@ -318,6 +319,7 @@ TEST_F(CollectWatchTest, WhileItIsBlindGaugesOfLocksAreUnknownAndTheReasonIsTold
   for (const std::string& series :
        {"held" + family + " Nan", "oldest_hold_seconds" + family + " Nan",
         "renewal_stopped" + family + " Nan", "acquisitions_total" + family + " 12",
+        "renewals_stopped_total" + family + " 3",
         std::string("blind_for_seconds{store=\"redis\",endpoint=\"redis://h:6379\","
                     "reason=\"auth\"} 12.5")}) {
     EXPECT_THAT(page(), HasSubstr("lockbench_watch_" + series + "\n"));
