@@ -1,7 +1,8 @@
 """Client programs that differ from redis_lock.py: variants.py KIND. All but `renews` are broken, each in one way."""
 import json, os, select, sys, threading, time
 
-from redis_lock import Client, Program, Redis, RELEASE
+sys.dont_write_bytecode = True  # nothing stays beside the sources
+from redis_lock import Client, Program, RELEASE
 
 KIND = sys.argv[1]
 
