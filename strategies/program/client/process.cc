@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +21,7 @@ namespace lockbench::program {
 namespace {
 
 constexpr int kPipeBytes = 1 << 20;
-constexpr std::size_t kMostOutgoing = std::size_t{4} << 20, kMostGivenUp = 100'000;
+constexpr std::size_t kMostGivenUp = 100'000;
 constexpr std::size_t kReadAtOnce = std::size_t{64} << 10, kLastWords = 2000;
 
 struct Pipe {
@@ -174,15 +173,14 @@ std::string Call::failure() const {
 
 tl::expected<std::unique_ptr<Process>, std::string> Process::start(const Launch& launch) {
   const auto in = make_pipe(true), out = make_pipe(false), err = make_pipe(false);
-  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   const Pipe none;
   const Pipe &to = in ? *in : none, &from = out ? *out : none, &words = err ? *err : none;
   const auto failed = [&](const char* step, int error) {
-    close_all({to.read, to.write, from.read, from.write, words.read, words.write, wake});
+    close_all({to.read, to.write, from.read, from.write, words.read, words.write});
     return tl::unexpected(fmt::format("cannot start \"{}\": {}: {}", printable(launch.command),
                                       step, std::strerror(error)));
   };
-  if (!in || !out || !err || wake < 0) return failed("pipe", errno);
+  if (!in || !out || !err) return failed("pipe", errno);
   // A program that has ended is a failed write, not a signal.
   std::signal(SIGPIPE, SIG_IGN);
   std::string shell = "/bin/sh", flag = "-c", command = launch.command;
@@ -198,7 +196,7 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::start(const Launch&
   // In both processes, as either may come first.
   if (launch.own_group) setpgid(pid, pid);
   close_all({to.read, from.write, words.write});
-  std::unique_ptr<Process> process(new Process(pid, to.write, from.read, words.read, wake, launch));
+  std::unique_ptr<Process> process(new Process(pid, to.write, from.read, words.read, launch));
   process->send(nullptr, launch.hello);
   auto reader = Carrier::current().start(
       [made = process.get()](const std::stop_token& stop) { made->read(stop); },
@@ -208,14 +206,8 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::start(const Launch&
   return process;
 }
 
-Process::Process(pid_t pid, int in, int out, int err, int wake, const Launch& launch)
-    : pid_(pid),
-      in_(in),
-      out_(out),
-      err_(err),
-      wake_(wake),
-      own_group_(launch.own_group),
-      buffer_(kReadAtOnce) {
+Process::Process(pid_t pid, int in, int out, int err, const Launch& launch)
+    : pid_(pid), in_(in), out_(out), err_(err), own_group_(launch.own_group), buffer_(kReadAtOnce) {
   collect_secrets(launch.hello, secrets_);
   // A password that contains another one must not leave its rest.
   std::ranges::sort(secrets_, std::ranges::greater(), &std::string::size);
@@ -226,7 +218,7 @@ Process::~Process() {
   signal(SIGKILL);
   // Not reaped before, so that its number stays its own.
   static_cast<void>(TEMP_FAILURE_RETRY(waitpid(pid_, nullptr, 0)));
-  close_all({in_, out_, err_, wake_});
+  close_all({in_, out_, err_});
 }
 
 tl::expected<Json, std::string> Process::about(Duration within, const std::stop_token& stop) {
@@ -290,10 +282,12 @@ void Process::send(Call* call, Json request) {
     if (!failure_.empty()) return;
     call->sent_ = calls_.emplace(id, call).second;
   }
-  outgoing_ += request.dump(-1, ' ', false, Json::error_handler_t::replace);
-  outgoing_ += '\n';
-  flush();
-  if (outgoing_.size() > kMostOutgoing) fail_now("it does not read its requests");
+  const std::string line = request.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const ssize_t sent = in_ < 0 ? -1 : TEMP_FAILURE_RETRY(::write(in_, line.data(), line.size()));
+  // The pipe has room for all requests of many clients. If the program has ended, the reader will
+  // say how.
+  if (sent < 0 && (in_ < 0 || errno == EPIPE)) return;
+  if (sent != static_cast<ssize_t>(line.size())) fail_now("it does not read its requests");
 }
 
 void Process::forget(Call& call) {
@@ -302,48 +296,27 @@ void Process::forget(Call& call) {
   if (given_up_.size() > kMostGivenUp) given_up_.erase(given_up_.begin());
 }
 
-/// Under the mutex.
-void Process::flush() {
-  while (!outgoing_.empty() && in_ >= 0) {
-    const ssize_t sent = ::write(in_, outgoing_.data(), outgoing_.size());
-    if (sent > 0) {
-      outgoing_.erase(0, static_cast<std::size_t>(sent));
-    } else if (errno != EINTR) {
-      break;  // the reader goes on, or learns how the program ended
-    }
-  }
-  if (!outgoing_.empty()) eventfd_write(wake_, 1);
-}
-
 void Process::read(const std::stop_token& stop) {
   constexpr Duration kLook = std::chrono::seconds(1), kFlooded = std::chrono::milliseconds(1);
   Carrier& carrier = Carrier::current();
-  for (const int one : {out_, err_, wake_}) carrier.keep(one);
-  bool works = true;
-  while (works && !stop.stop_requested()) {
+  for (const int one : {out_, err_}) carrier.keep(one);
+  while (!stop.stop_requested() && !over_) {
     const bool flooded = read_errors();
     const bool more = read_answers();
-    int writes = -1;  // where it must wait for room
-    {
-      const std::scoped_lock lock(mutex_);
-      flush();
-      if (!outgoing_.empty()) writes = in_;
-      works = failure_.empty();
-    }
-    eventfd_t rung = 0;
-    eventfd_read(wake_, &rung);
     if (flooded) carrier.wait(nullptr, carrier.now() + kFlooded, stop);
+    std::array<pollfd, 2> both{{{out_, POLLIN, 0}, {err_, POLLIN, 0}}};
     if (flooded || more) {
       carrier.yield();
-      continue;
+    } else if (!over_) {
+      carrier.poll(both, kLook, stop);
+      // A child may keep the output open.
+      if (both[0].revents == 0 && both[1].revents == 0 && ended()) fail(how_it_ended());
     }
-    std::array<pollfd, 4> all{{{out_, POLLIN, 0}, {err_, POLLIN, 0}, {wake_, POLLIN, 0}, {}}};
-    all[3] = {.fd = writes, .events = POLLOUT, .revents = 0};
-    if (works) carrier.poll(std::span(all).first(writes >= 0 ? 4 : 3), kLook, stop);
   }
-  for (const int one : {out_, err_, wake_}) carrier.forget(one);
+  for (const int one : {out_, err_}) carrier.forget(one);
 }
 
+/// True if more may follow at once.
 bool Process::read_answers() {
   const ssize_t got = ::read(out_, buffer_.data(), buffer_.size());
   if (got < 0) return errno == EINTR;
@@ -359,7 +332,7 @@ bool Process::read_answers() {
     return false;
   }
   std::string_view rest(buffer_.data(), static_cast<std::size_t>(got));
-  while (!rest.empty()) {
+  while (!rest.empty() && !over_) {
     const std::size_t end = rest.find('\n');
     line_ += rest.substr(0, end);
     if (line_.size() > kLongestLine) {
@@ -406,6 +379,7 @@ void Process::take_line(std::string_view line) {
 }
 
 void Process::fail(const std::string& why) {
+  over_ = true;
   const std::scoped_lock lock(mutex_);
   fail_now(why);
 }
@@ -415,7 +389,6 @@ void Process::fail_now(const std::string& why) {
   if (!failure_.empty()) return;
   signal(SIGKILL);
   failure_ = with_last_words(why);
-  outgoing_.clear();
   for (const auto& [id, call] : calls_) {
     call->failure_ = failure_;
     call->event().set();

@@ -100,11 +100,10 @@ class Process {
  private:
   friend class Call;
 
-  Process(pid_t pid, int in, int out, int err, int wake, const Launch& launch);
+  Process(pid_t pid, int in, int out, int err, const Launch& launch);
 
   void send(Call* call, Json request);
   void forget(Call& call);
-  void flush();
   void read(const std::stop_token& stop);
   /// True if more may follow at once.
   bool read_answers();
@@ -117,7 +116,7 @@ class Process {
 
   const pid_t pid_;
   int in_;  ///< -1: closed
-  const int out_, err_, wake_;
+  const int out_, err_;
   const bool own_group_;
   std::vector<std::string> secrets_;
 
@@ -125,13 +124,13 @@ class Process {
   std::map<std::uint64_t, Call*> calls_;  ///< under way
   std::set<std::uint64_t> given_up_;      ///< their answers may still come
   std::uint64_t next_id_ = 0;
-  std::string outgoing_;       ///< what the pipe had no room for
   std::string failure_;        ///< empty: it works
   std::string last_words_;     ///< the end of stderr
   std::optional<Json> about_;  ///< its answer to the hello
   std::vector<Event*> await_about_;
 
   // Of the reader:
+  bool over_ = false;  ///< it wrote its last, or was killed for what it wrote
   std::vector<char> buffer_;
   std::string line_;
   std::unique_ptr<Task> reader_;  ///< last: ends before what it uses
