@@ -174,7 +174,8 @@ class Lock final : public ProgramLock {
   /// Returns whether a stop came first.
   bool await(Call& call, Duration wait, TimePoint deadline, const std::stop_token& stop) {
     const TimePoint late = deadline + context_.options.command_timeout;
-    const std::stop_token waiting = env_.waiting_stop(stop);
+    // The end of a run lets a request go on that does not wait.
+    const std::stop_token waiting = wait > Duration::zero() ? env_.waiting_stop(stop) : stop;
     const TimePoint waits_from = wait > kUntilWaiting ? now() + kUntilWaiting : late;
     bool done = call.await(waits_from, waiting);
     WaitResult waited = WaitResult::signalled;

@@ -262,6 +262,10 @@ bool Process::ended() const {
 }
 
 std::string Process::presentable(std::string_view text) const {
+  return printable(without_secrets(text));
+}
+
+std::string Process::without_secrets(std::string_view text) const {
   std::string shown(text);
   for (const std::string& secret : secrets_) {
     for (std::size_t at = shown.find(secret); at != std::string::npos;
@@ -269,7 +273,7 @@ std::string Process::presentable(std::string_view text) const {
       shown.replace(at, secret.size(), "***");
     }
   }
-  return printable(shown);
+  return shown;
 }
 
 void Process::send(Call* call, Json request) {
@@ -414,12 +418,10 @@ std::string Process::how_it_ended() const {
 std::string Process::with_last_words(std::string why) const {
   // The last line says most: in Python and Node it is the error.
   constexpr std::size_t kShown = 200;
-  std::string_view words = last_words_;
-  while (!words.empty() && std::isspace(static_cast<unsigned char>(words.back())) != 0) {
-    words.remove_suffix(1);
-  }
-  if (words.size() > kShown) words.remove_prefix(words.size() - kShown);
-  if (!words.empty()) why += fmt::format("; its last words: {}", presentable(words));
+  std::string words = without_secrets(last_words_);
+  words.erase(words.find_last_not_of(" \r\n\t") + 1);
+  if (words.size() > kShown) words.erase(0, words.size() - kShown);
+  if (!words.empty()) why += "; its last words: " + printable(words);
   return why;
 }
 

@@ -102,6 +102,7 @@ class Process {
 
   Process(pid_t pid, int in, int out, int err, const Launch& launch);
 
+  std::string without_secrets(std::string_view text) const;
   void send(Call* call, Json request);
   void forget(Call& call);
   void read(const std::stop_token& stop);
