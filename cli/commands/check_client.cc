@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using program::Call;
 using program::flag_in;
-using program::Json;
+using Message = program::Json;
 using program::number_in;
 using program::Process;
 using program::text_in;
@@ -63,8 +63,8 @@ void expect(bool kept, const std::string& why) {
   if (!kept) throw Broken{why};
 }
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string text_of(const Message& json) {
+  return json.dump(-1, ' ', false, Message::error_handler_t::replace);
 }
 
 /// Who must be asked.
@@ -133,16 +133,16 @@ constexpr std::array kTalks{
 /// Speaks to one process.
 class ClientCheck {
  public:
-  ClientCheck(const program::Client& client, const Descriptor& strategy, Json stores,
+  ClientCheck(const program::Client& client, const Descriptor& strategy, Message stores,
               std::string prefix)
       : client_(client),
         traits_(strategy.traits),
-        about_(Json::parse(client.about)),
+        about_(Message::parse(client.about)),
         stores_(std::move(stores)),
         prefix_(std::move(prefix)),
         ttl_(traits_.ttl_in_seconds ? 2s : 1s) {
-    const Json traits = about_.value("traits", Json::object());
-    waits_ = traits.value("waiting", Json()) != "none";
+    const Message traits = about_.value("traits", Message::object());
+    waits_ = traits.value("waiting", Message()) != "none";
   }
 
   std::vector<Promise> run() {
@@ -151,7 +151,7 @@ class ClientCheck {
       const auto about = process_->about(20s);
       expect(about.has_value(), about ? "" : about.error());
       say("came " + text_of(*about));
-      expect(about->value("store", Json()) == about_["store"], "it names another store now");
+      expect(about->value("store", Message()) == about_["store"], "it names another store now");
     });
     promise("name", "Its answer to hello has the library's name and version", [&] {
       expect(text_in(about_, "name").has_value(), "there is no text `name`");
@@ -206,7 +206,7 @@ class ClientCheck {
     return "";
   }
 
-  std::unique_ptr<Process> start(int clients, const Json& stores) const {
+  std::unique_ptr<Process> start(int clients, const Message& stores) const {
     return must(Process::start({.command = client_.command,
                                 .hello = program::hello_of(clients, stores, ttl_)}),
                 client_.name);
@@ -217,13 +217,13 @@ class ClientCheck {
     Carrier::current().wait(nullptr, BootClock::now() + time, {});
   }
 
-  Asked begin(Process& process, Json request, Duration within = 5s) {
+  Asked begin(Process& process, Message request, Duration within = 5s) {
     say("sent " + text_of(request));
     return {std::make_unique<Call>(process, std::move(request)), BootClock::now(), within};
   }
-  Json end(const Asked& asked) {
+  Message end(const Asked& asked) {
     asked.call->await(asked.at + asked.within);
-    const Json* const answer = asked.call->answer();
+    const Message* const answer = asked.call->answer();
     const std::string failure = asked.call->failure();
     if (answer == nullptr) {
       throw Broken{failure.empty() ? "no answer within " + format_duration(asked.within) : failure};
@@ -232,9 +232,9 @@ class ClientCheck {
     say(fmt::format("came {} after {} ms", text_of(*answer), took_ / 1ms));
     return *answer;
   }
-  Json ask(Json request) { return end(begin(*process_, std::move(request))); }
+  Message ask(Message request) { return end(begin(*process_, std::move(request))); }
 
-  Json acquire(int client, Duration wait, const std::string& key, Duration ttl) const {
+  Message acquire(int client, Duration wait, const std::string& key, Duration ttl) const {
     return {{"do", "acquire"},
             {"client", client},
             {"key", key},
@@ -292,9 +292,9 @@ class ClientCheck {
       ask({{"do", "cancel"}, {"of", begun_.at(client).call->id()}});
       return "";
     }
-    Json request = {{"do", what}, {"client", client}, {"key", key}};
+    Message request = {{"do", what}, {"client", client}, {"key", key}};
     if (what == "renew") request["ttl_ms"] = ceil_milliseconds(number * ttl_);
-    const Json answer = ask(request);
+    const Message answer = ask(request);
     const std::string outcome = text_in(answer, "outcome").value_or("");
     if (outcome == "unsupported" && (what == "renew" || what == "held")) {
       throw NotAsked{fmt::format("the library does not support {}", what)};
@@ -315,8 +315,8 @@ class ClientCheck {
       ask({{"do", "echo"}});
     });
     promise("unknown-member", "It ignores a member that it does not know", [&] {
-      Json request = acquire(0, 0s, key_, kLong);
-      request["later-version"] = Json::array({1, 2});
+      Message request = acquire(0, 0s, key_, kLong);
+      request["later-version"] = Message::array({1, 2});
       expect(text_in(ask(request), "outcome") == "acquired", "a free lock was not acquired");
     });
     promise("long-keys", "A key may be long and have spaces, slashes and letters of any language",
@@ -336,9 +336,9 @@ class ClientCheck {
       expect(*valid > 0 && *valid <= 5000, "it is not between 0 and the TTL");
     });
     promise("fencing", "Fencing numbers grow from grant to grant", [&] {
-      const Json one = ask(acquire(0, 2s, key_, kLong));
+      const Message one = ask(acquire(0, 2s, key_, kLong));
       converse("0:release=released");
-      const Json other = ask(acquire(1, 2s, key_, kLong));
+      const Message other = ask(acquire(1, 2s, key_, kLong));
       if (!traits_.fencing && !one.contains("fencing")) throw NotAsked{"it has no fencing numbers"};
       const auto first = number_in(one, "fencing"), second = number_in(other, "fencing");
       expect(first && second, "a grant has no `fencing`, though the trait says so");
@@ -358,7 +358,7 @@ class ClientCheck {
 
   void check_ends() {
     promise("unreachable", "Without its store nothing is granted, and it says so in time", [&] {
-      Json nowhere = Json::object();
+      Message nowhere = Message::object();
       for (const auto& [store, urls] : program::nowhere()) nowhere[store] = urls.front();
       const auto alone = start(1, nowhere);
       const Asked asked = begin(*alone, acquire(0, 0s, key_, kLong), 15s);
@@ -375,7 +375,7 @@ class ClientCheck {
 
   const program::Client& client_;
   const Traits& traits_;
-  const Json about_, stores_;
+  const Message about_, stores_;
   const std::string prefix_;
   const Duration ttl_;
   bool waits_ = true;
@@ -420,7 +420,7 @@ std::string to_text(const std::vector<Promise>& promises, const program::Client&
 std::string to_json(const std::vector<Promise>& promises, const program::Client& client) {
   constexpr std::array<std::string_view, 3> kStates{"kept", "broken", "not_asked"};
   nlohmann::ordered_json json = {{"client", client.name},
-                                 {"about", Json::parse(client.about)},
+                                 {"about", Message::parse(client.about)},
                                  {"promises", nlohmann::ordered_json::array()}};
   for (const Promise& one : promises) {
     json["promises"].push_back({{"name", one.name},
@@ -429,7 +429,7 @@ std::string to_json(const std::vector<Promise>& promises, const program::Client&
                                 {"why", one.why},
                                 {"exchange", one.exchange}});
   }
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', false, Message::error_handler_t::replace) + "\n";
 }
 
 int check_client(const CheckClientOptions& options) {
@@ -448,8 +448,8 @@ int check_client(const CheckClientOptions& options) {
   const auto servers = must(deployment::deploy({.given = options.servers, .clients = 32},
                                                {&strategy}, drop, session.stop()));
   const auto urls = urls_of(strategy, servers.endpoints);
-  const Json stores = {
-      {std::string(strategy.backend), strategy.traits.nodes > 1 ? Json(urls) : Json(urls.front())}};
+  const Message stores = {{std::string(strategy.backend),
+                           strategy.traits.nodes > 1 ? Message(urls) : Message(urls.front())}};
   const std::string prefix = fmt::format("lockbench:{}:", begin_result(options.output).id);
   const auto promises = ClientCheck(client, strategy, stores, prefix).run();
   const bool broken = std::ranges::any_of(
