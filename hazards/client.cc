@@ -12,7 +12,7 @@
 #include "deployment/failure.h"
 #include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 #include "strategies/registry.h"
 
 namespace lockbench::hazards {

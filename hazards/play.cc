@@ -15,7 +15,7 @@
 
 #include "hazards/player.h"
 #include "hazards/verdicts.h"
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/words.h"
 

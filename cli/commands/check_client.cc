@@ -6,8 +6,8 @@
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
-#include "strategies/program/client/process.h"
-#include "strategies/program/program.h"
+#include "strategies/programs/client/process.h"
+#include "strategies/programs/program.h"
 #include "strategies/url.h"
 
 // Whether a client program keeps the protocol of docs/your-lock.md.

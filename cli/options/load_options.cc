@@ -5,7 +5,7 @@
 
 #include "exporter/addresses.h"
 #include "loadgen/cluster/link.h"
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {

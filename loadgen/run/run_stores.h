@@ -16,7 +16,7 @@
 
 #include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/worker.h"
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 #include "strategies/store.h"
 
 namespace lockbench::loadgen {

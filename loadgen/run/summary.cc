@@ -4,7 +4,7 @@
 #include "loadgen/run/live_run.h"
 #include "loadgen/run/service_times.h"
 #include "results/stats/statistics.h"
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 #include "strategies/store.h"
 
 namespace lockbench::loadgen {

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <iterator>
 
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 
 namespace lockbench::loadgen {
 namespace {

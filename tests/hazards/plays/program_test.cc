@@ -1,4 +1,4 @@
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "strategies/program/client/process.h"
+#include "strategies/programs/client/process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 #include "tests/support/eventually.h"
 
 namespace lockbench::program {

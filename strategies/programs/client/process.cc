@@ -1,4 +1,4 @@
-#include "strategies/program/client/process.h"
+#include "strategies/programs/client/process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

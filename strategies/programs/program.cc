@@ -1,4 +1,4 @@
-#include "strategies/program/program.h"
+#include "strategies/programs/program.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <deque>
 
 #include "strategies/observer.h"
-#include "strategies/program/client/process.h"
+#include "strategies/programs/client/process.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "strategies/program/client/process.h"
-#include "strategies/program/program.h"
+#include "strategies/programs/client/process.h"
+#include "strategies/programs/program.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::program {
