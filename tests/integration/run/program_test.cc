@@ -46,7 +46,9 @@ TEST(ClientProgram, ThatGetsIntoTroubleFailsTheRunAndNotLockbench) {
     EXPECT_EQ(outcome.code, 2) << kind << outcome.err;
     const Json run = run_of(read_result(scratch.path() / (kind + ".json")), kind);
     EXPECT_THAT(run["errors"].dump(), HasSubstr(said)) << kind;
-    if (kind == "dies") EXPECT_THAT(run["errors"].dump(), HasSubstr(":***@127.0.0.1"));
+    if (kind == "dies") {
+      EXPECT_THAT(run["errors"].dump(), HasSubstr(":***@127.0.0.1"));
+    }
   }
 }
 
