@@ -8,9 +8,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "deployment/child_clock.h"
 #include "deployment/failure.h"
 #include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
+#include "strategies/programs/program.h"
 #include "strategies/registry.h"
 
 namespace lockbench::hazards {
@@ -102,13 +104,16 @@ class Client {
         options_(options_of(setup_.settings)),
         env_(make_system_env(random_seed()),
              [socket] { (void)send(socket, Answer{.waiting = true}); }) {
+    if (!setup_.program.empty()) add_program();
     const Descriptor* const strategy = find_strategy(setup_.strategy);
     if (strategy == nullptr) throw std::runtime_error("no such strategy: " + setup_.strategy);
     strategy_ = make_strategy(*strategy, {.endpoints = setup_.endpoints,
                                           .options = options_,
                                           .env = env_,
                                           .services = services_,
-                                          .client = setup_.settings.number});
+                                          .client = setup_.settings.number,
+                                          .ttl = setup_.ttl});
+    program_ = dynamic_cast<program::ProgramLock*>(strategy_.get());
     deployment::need(strategy_->connect());
     env_.take_count();
   }
@@ -140,7 +145,14 @@ class Client {
         env_.arm(request.fault);
         break;
       case Request::What::shift_clock:
+        if (program_ != nullptr) return shift_program(request.by);
         env_.shift_wall_clock(request.by);
+        break;
+      case Request::What::cancelled_release:
+        answer.released = program_->release(lease(request), request.within).outcome;
+        break;
+      case Request::What::work:
+        answer.cannot = work(request.within);
         break;
     }
     answer.at = plain_->now();
@@ -148,6 +160,35 @@ class Client {
   }
 
  private:
+  /// The program stays in this process's group, so that what stops and kills this process does the
+  /// same to it, and gets a clock that can be moved.
+  void add_program() {
+    deployment::need(
+        program::add({.name = setup_.strategy, .command = setup_.program, .about = setup_.about}));
+    services_.provide(std::make_shared<program::Grouping>(program::Grouping{.own_group = false}));
+    clock_ = deployment::ChildClock::make();
+  }
+
+  Answer shift_program(Duration by) {
+    Answer answer;
+    if (!clock_) {
+      answer.cannot = clock_.error();
+    } else if ((*clock_)->loads() == 0) {
+      answer.cannot = "its runtime does not load the library that moves its clock";
+    } else {
+      (*clock_)->shift(by);
+    }
+    answer.at = plain_->now();
+    return answer;
+  }
+
+  /// Why it cannot; empty: it has done the work.
+  std::string work(Duration busy) {
+    const auto done = program_->work(busy);
+    if (done == program::ProgramLock::Done::failed) throw std::runtime_error("its work failed");
+    return done == program::ProgramLock::Done::unsupported ? "it does not support `work`" : "";
+  }
+
   Grant acquire(const Request& request) {
     if (request.at) plain_->wait(nullptr, *request.at, {});
     Grant grant;
@@ -174,9 +215,11 @@ class Client {
 
   Belief belief(const Lease& lease, Duration within) {
     const TimePoint give_up_at = env_.now() + within;
+    if (program_ != nullptr) program_->look(lease);
     TimePoint now = env_.now();
     for (; lease.state->valid_at(now) && now < give_up_at; now = env_.now()) {
       plain_->wait(nullptr, now + std::chrono::milliseconds(1), {});
+      if (program_ != nullptr) program_->look(lease);
     }
     Belief belief{.valid = lease.state->valid_at(now), .until = end_of(lease)};
     const auto lost = lease.state->lost_at();
@@ -211,9 +254,11 @@ class Client {
   const StrategyOptions options_;
   FaultEnv env_;
   const std::unique_ptr<Env> plain_ = make_system_env(random_seed());
+  tl::expected<std::unique_ptr<deployment::ChildClock>, std::string> clock_;  ///< of a program
   Services services_;
   std::unique_ptr<LockStrategy> strategy_;
-  std::map<int, Lease> leases_;  ///< destroyed before the strategy and its services
+  program::ProgramLock* program_ = nullptr;  ///< the same; null if it is lockbench's own
+  std::map<int, Lease> leases_;              ///< destroyed before the strategy and its services
   int next_lease_ = 0;
   std::unique_ptr<loadgen::Counter> counter_;
   std::string counted_key_;

@@ -41,15 +41,16 @@ using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ActorSettings, number, renews, checks_fencing, wait, renew_cap,
                                    wait_replicas, node_timeout)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientSetup, strategy, endpoints, counter, settings)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientSetup, strategy, program, about, ttl, endpoints, counter,
+                                   settings)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandFault, action, command, place)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, what, lease, key, ttl, within, at, release_at_once,
                                    fault, by)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Grant, outcome, asked_at, answered_at, valid_until, fencing,
                                    lease, commands, reason)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Belief, valid, until)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Answer, error, waiting, at, grant, released, release_commands,
-                                   renewed, belief, counter, written)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Answer, error, cannot, waiting, at, grant, released,
+                                   release_commands, renewed, belief, counter, written)
 
 template <class Message>
 bool send(int socket, const Message& message) {

@@ -47,6 +47,8 @@ struct ActorSettings {
 /// The first message to a client.
 struct ClientSetup {
   std::string strategy;
+  std::string program{}, about{};  ///< of a client program: its command, and its answer to hello
+  Duration ttl{};                  ///< of its locks, as far as known
   Endpoints endpoints;
   std::string counter;  ///< URL of the Redis with the protected counter
   ActorSettings settings;
@@ -63,6 +65,9 @@ struct Request {
     write,        ///< writes the value read, plus one
     arm,          ///< arms the fault
     shift_clock,  ///< moves the client's wall clock
+    // Of a client program only:
+    cancelled_release,  ///< a release that is cancelled after `within`
+    work,               ///< keeps the application's thread busy for `within`
   };
   What what = What::acquire;
   int lease = -1;  ///< from the answer to the acquisition
@@ -103,6 +108,7 @@ struct Belief {
 /// set.
 struct Answer {
   std::string error{};   ///< why the request failed; empty: it succeeded
+  std::string cannot{};  ///< why this client cannot do that at all
   bool waiting = false;  ///< the lock is taken and the client waits: the real answer follows
   TimePoint at{};        ///< when the request was carried out
   Grant grant{};

@@ -15,6 +15,7 @@
 
 #include "hazards/player.h"
 #include "hazards/verdicts.h"
+#include "strategies/programs/program.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/words.h"
 
@@ -50,6 +51,8 @@ int spawn(const std::string& program, int socket, pid_t& pid) {
 
 /// Enough for any request that does not wait for the lock.
 constexpr std::chrono::seconds kReplyTimeout{10};
+/// For the runtime of a client program to start.
+constexpr std::chrono::seconds kProgramStart{25};
 
 // How the timeline describes the client that made the request.
 
@@ -71,11 +74,13 @@ constexpr std::array kWritten{"writes the counter"sv,
 
 /// Short, to keep plays short, but long enough that a busy machine does not cause a fault by
 /// itself: a renewal timer must fire in time.
-Duration usual_ttl(const Traits& traits) {
+Duration usual_ttl(const Descriptor& strategy) {
+  const Traits& traits = strategy.traits;
   if (traits.renews) return std::chrono::milliseconds(1500);
   // The time that the nodes take to answer is subtracted from the validity.
   if (traits.nodes > 1) return std::chrono::seconds(1);
-  if (traits.ttl_in_seconds) return std::chrono::seconds(1);
+  // A library in another process takes its time.
+  if (traits.ttl_in_seconds || !strategy.program.empty()) return std::chrono::seconds(1);
   return std::chrono::milliseconds(500);
 }
 
@@ -105,7 +110,7 @@ ClientProcess::ClientProcess(const std::filesystem::path& program) {
 
 ClientProcess::~ClientProcess() {
   if (pid_ > 0) {
-    ::kill(pid_, SIGKILL);
+    ::kill(-pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
   close(socket_);
@@ -144,7 +149,8 @@ void ClientProcess::await_change(int options, const char* change) {
 }
 
 void ClientProcess::signal(int number) {
-  if (pid_ <= 0 || ::kill(pid_, number) != 0)
+  // A client program is in its group.
+  if (pid_ <= 0 || ::kill(-pid_, number) != 0)
     throw Failure("a client process has died unexpectedly");
 }
 
@@ -154,6 +160,10 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
       process_(play.servers_.client_program()),
       history_(play.servers_.history()) {
   const PrivateStore& store = play_.store();
+  const program::Client* const program = program::client_of(play_.strategy_);
+  if (program != nullptr && play_.traits().renews && (!settings.renews || settings.renew_cap)) {
+    throw NotPlayable("the library renews as it likes");
+  }
   std::vector<std::uint16_t> ports;
   for (const std::size_t member : settings.members) {
     ports.push_back(store.servers().at(member)->port());
@@ -164,30 +174,44 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
     ports[i] = lines_.back()->port();
   }
   ClientSetup setup{.strategy = std::string(play_.strategy_.name),
+                    .program = program == nullptr ? "" : program->command,
+                    .about = program == nullptr ? "" : program->about,
+                    .ttl = play_.ttl(),
                     .endpoints = store.endpoints(ports),
                     .counter = play_.servers_.counter_url(),
                     .settings = settings};
   if (!settings.wait_replicas) setup.settings.wait_replicas = store.replicas();
   process_.send(setup);
-  answer();
+  answer(program == nullptr ? kReplyTimeout : kProgramStart);
 }
 
 Answer Actor::receive(Duration within) {
   auto message = process_.receive(within);
   if (!message) throw Failure(name_ + " did not answer in time");
   if (!message->error.empty()) throw Failure(name_ + ": " + message->error);
+  if (!message->cannot.empty()) throw NotPlayable(message->cannot);
   return *std::move(message);
 }
 
-Answer Actor::answer() {
-  Answer answer = receive(kReplyTimeout);
-  while (answer.waiting) answer = receive(kReplyTimeout);
+Answer Actor::answer(Duration within) {
+  Answer answer = receive(within);
+  while (answer.waiting) answer = receive(within);
   return answer;
 }
 
 Answer Actor::call(const Request& request) {
   process_.send(request);
-  return answer();
+  return answer(kReplyTimeout);
+}
+
+int Actor::acquire_commands() const {
+  if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
+  return acquire_commands_;
+}
+
+int Actor::release_commands() const {
+  if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
+  return release_commands_;
 }
 
 void Actor::warm_up() {
@@ -326,8 +350,30 @@ ReleaseOutcome Actor::release(const Grant& grant) {
   return tell_release(call({.what = Request::What::release, .lease = grant.lease}));
 }
 
+ReleaseOutcome Actor::cancelled_release(const Grant& grant, Duration after) {
+  play_.timeline().add_now(name_, "starts to release, and will cancel that");
+  begin_release(grant);
+  return tell_release(
+      call({.what = Request::What::cancelled_release, .lease = grant.lease, .within = after}));
+}
+
+void Actor::start_work(Duration busy) {
+  play_.record_fault(
+      fmt::format("the work of {} keeps its thread busy for {}", name_, milliseconds(busy)));
+  wait_ = busy;
+  process_.send(Request{.what = Request::What::work, .within = busy});
+}
+
+void Actor::finish_work() {
+  const Answer answer = receive(wait_ + kReplyTimeout);
+  play_.timeline().add(answer.at, name_, "has done its work");
+}
+
 RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
   const Answer answer = call({.what = Request::What::renew, .lease = grant.lease, .ttl = ttl});
+  if (play_.of_program() && answer.renewed == RenewOutcome::unsupported) {
+    throw NotPlayable("the library cannot renew");
+  }
   play_.timeline().add(answer.at, name_,
                        std::string(word_of<RenewOutcome::unsupported>(kRenewed, answer.renewed)));
   return answer.renewed;
@@ -363,6 +409,7 @@ loadgen::WriteResult Actor::write(const Grant& grant) {
 }
 
 void Actor::arm(CommandFault::Action action, CommandFault::Place place, int command) {
+  if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
   call({.what = Request::What::arm,
         .fault = {.action = action, .command = command, .place = place}});
 }
@@ -407,7 +454,7 @@ Play::Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descr
       strategy_(strategy),
       first_key_(fresh_key()),
       key_(first_key_ + "}"),
-      ttl_(std::max(usual_ttl(strategy.traits), store_->shortest_session())) {}
+      ttl_(std::max(usual_ttl(strategy), store_->shortest_session())) {}
 
 Actor& Play::client(std::string_view name, const ActorSettings& settings) {
   ActorSettings own = settings;

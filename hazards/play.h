@@ -53,6 +53,12 @@ class Disturbed : public Failure {
   using Failure::Failure;
 };
 
+/// The fault cannot be caused for this client. The play is then `not-played`.
+class NotPlayable : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 /// Throws Disturbed if `step` happened later than `due` by more than `tolerance`.
 void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at,
                      Duration tolerance);
@@ -103,8 +109,9 @@ class Actor {
   /// Acquires and releases another key: opens connections, loads scripts, and counts the commands
   /// of an acquisition and a release.
   void warm_up();
-  int acquire_commands() const { return acquire_commands_; }
-  int release_commands() const { return release_commands_; }
+  /// Throws NotPlayable for a client program, whose commands do not show.
+  int acquire_commands() const;
+  int release_commands() const;
 
   /// A wait of zero means one attempt. Throws Failure if the store gave no answer: only a real
   /// answer proves something.
@@ -120,11 +127,19 @@ class Actor {
   /// Returns when the client has found the lock taken and waits.
   void await_waiting();
   Grant finish_acquire();
+  /// Like finish_acquire(), but returns an unanswered grant instead of throwing.
+  Grant finish_any_acquire() { return tell_acquire(); }
 
   ReleaseOutcome release(const Grant& grant);
   /// Only sends the request; finish_release() returns the answer.
   void start_release(const Grant& grant);
   ReleaseOutcome finish_release();
+  /// Of a client program: a release that is cancelled after this time.
+  ReleaseOutcome cancelled_release(const Grant& grant, Duration after);
+  /// Of a client program: keeps the application's thread busy. Only sends the request;
+  /// finish_work() waits for its end, and throws NotPlayable if the program cannot.
+  void start_work(Duration busy);
+  void finish_work();
   RenewOutcome renew(const Grant& grant, Duration ttl);
   /// Returns as soon as the lease is no longer valid, at the latest after `within`.
   Belief belief(const Grant& grant, Duration within = {});
@@ -149,7 +164,7 @@ class Actor {
  private:
   Answer call(const Request& request);
   /// The answer to a request that does not wait for the lock.
-  Answer answer();
+  Answer answer(Duration within);
   Answer receive(Duration within);
   Request acquire_request(Duration wait) const;
   /// These add the outcome of a request to the timeline.
@@ -182,6 +197,7 @@ class Play {
   Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy);
 
   const Traits& traits() const { return strategy_.traits; }
+  bool of_program() const { return !strategy_.program.empty(); }
   /// Number of acquire commands that the strategy declares.
   int declared_acquire_commands() const {
     return static_cast<int>(strategy_.acquire_commands.size());

@@ -36,6 +36,10 @@ void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> stor
     Verdict verdict = cell.scenario->play(play);
     cell.observed = verdict.outcome;
     cell.reason = std::move(verdict.reason);
+  } catch (const NotPlayable& why) {
+    cell.expected = HazardOutcome::not_played;
+    cell.observed = HazardOutcome::not_played;
+    cell.reason = why.what();
   } catch (const Disturbed& late) {
     cell.expected = HazardOutcome::not_played;
     cell.observed = HazardOutcome::not_played;
@@ -115,6 +119,10 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
     cell.expected = HazardOutcome::not_applicable;
     cell.observed = HazardOutcome::not_applicable;
     cell.reason = *std::move(why);
+  } else if (scenario.by_key && !strategy.program.empty()) {
+    cell.expected = HazardOutcome::not_played;
+    cell.observed = HazardOutcome::not_played;
+    cell.reason = "the fault must find the lock in the store, whose form only the library knows";
   }
   return cell;
 }

@@ -42,6 +42,9 @@ struct Scenario {
   std::string_view like{};
   Setup setup = Setup::shared;
   Needs needs = Needs::nothing;
+  /// Finds the lock in the store under the key of lockbench's own strategies: not played for client
+  /// programs.
+  bool by_key = false;
   /// Part of `hazards --quick`.
   bool quick = false;
   /// Also played for controls, which promise no exclusion.

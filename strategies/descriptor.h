@@ -127,6 +127,7 @@ struct StrategyOptions {
   Duration lock_delay = std::chrono::seconds(1);  ///< chubby: pause of grants after a failure
   Duration command_timeout = std::chrono::seconds(3);  ///< the longest wait for one answer
   Duration after_stop = Timeouts::kAfterStop;          ///< for all work left to a stopped call
+  int clients_per_process = 64;                        ///< of a client program
   std::optional<int> wait_replicas;  ///< how many replicas a lock waits for, if its server has some
   Duration wait_timeout = std::chrono::milliseconds(100);  ///< how long to wait for them
 
@@ -146,6 +147,7 @@ struct Context {
   Env& env;
   Services& services;
   int client = 0;  ///< this client's number in its process
+  Duration ttl{};  ///< of its locks; zero: not known before the first request
   // Filled in by make_strategy, from the options or the defaults:
   std::vector<std::string> urls{};  ///< of its servers
   WaitPolicy waiting{};
@@ -180,9 +182,11 @@ struct Descriptor {
   /// "redis"; "local" without a store.
   std::string_view backend;
   std::string_view summary;  ///< one line
+  /// The command of the client program that has this lock; empty: it is lockbench's own.
+  std::string_view program{};
   /// The commands it sends, as in the store's manual: {"SET key token NX PX ttl"}.
-  std::vector<std::string_view> acquire_commands;
-  std::vector<std::string_view> release_commands;
+  std::vector<std::string_view> acquire_commands{};
+  std::vector<std::string_view> release_commands{};
   std::vector<std::string_view> renew_commands{};  ///< if a timer renews it by default
   std::string_view source;                         ///< article, paper or documentation
   /// Represents its family in an overview: people deploy it.
@@ -194,7 +198,7 @@ struct Descriptor {
   Traits traits;
   /// Hazards that break it. with_known_hazards() adds those that follow from the traits, so list
   /// only the others. Tables show the gravest; of equals, the first.
-  std::vector<KnownHazard> hazards;
+  std::vector<KnownHazard> hazards{};
   std::function<std::unique_ptr<LockStrategy>(const Context&)> make;
   /// Suffixes of the lock's key that name every key it may leave in the store.
   std::vector<std::string_view> key_suffixes = {""};

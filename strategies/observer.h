@@ -41,6 +41,9 @@ class StrategyObserver {
   /// A lock has waited for replicas to acknowledge it; it was given back if fewer than `wanted`
   /// did.
   virtual void on_acknowledged(Duration /*taken*/, int /*acknowledged*/, int /*wanted*/) {}
+  /// An empty request to a client program was answered, or not in time. Only if they are wanted.
+  virtual bool wants_echoes() const { return false; }
+  virtual void on_echo(Duration /*taken*/) {}
 };
 
 }  // namespace lockbench

@@ -370,6 +370,7 @@ void ChooseOptions::declare(OptionList& options) {
               "results/runs/<id>.json");
   declare_servers(options, servers);
   options.add_flag("tls", tls, "measure with private servers that speak TLS");
+  declare_clients(options, programs);
   options.heading("Answer");
   options.add_flag("why", why, "also the evidence: all strategies, plays, measurements");
   options.add("rank-by", "FIGURE", requirements.rank_by, parsed(parse_ranking_figure),
@@ -381,6 +382,11 @@ void ChooseOptions::declare(OptionList& options) {
           {{"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}}),
       "format on stdout");
   options.only({"config"}, [&] { output.declare(options); });
+}
+
+void ChooseOptions::complete(const OptionList& /*options*/) {
+  std::vector<std::string> names;  // all registered strategies are candidates
+  take_clients(programs, servers, names);
 }
 
 Command choose_command() {

@@ -34,9 +34,11 @@ struct ChooseOptions {
   Duration measure_time = std::chrono::minutes(2);
   ServerUrls servers;  ///< for --measure, and to check the conditions
   bool tls = false;
-  OutputOptions output;  ///< `out` is that of --measure
+  std::vector<std::string> programs;  ///< of --client: candidates beside the strategies
+  OutputOptions output;               ///< `out` is that of --measure
 
   void declare(OptionList& options);
+  void complete(const OptionList& options);
   /// The command needs at least one of these.
   void declare_requirements(OptionList& options);
 };
@@ -108,6 +110,7 @@ Command renewal_command();
 Command quorum_command();
 Command capacity_command();
 Command check_command();
+Command check_client_command();
 Command compare_command();
 Command report_command();
 Command show_command();

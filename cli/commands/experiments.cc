@@ -214,7 +214,8 @@ struct QuorumOptions : LoadOptions {
     options.add("duration", "D", workload.duration, duration(10ms, 1h),
                 "measured time of each point");
     options.add("slow", "D", slow, duration(1ms, 1h), "round-trip time added to slow nodes");
-    options.only({"threads", "ttl", "node-timeout", "replicas", "rtt", "tls", "store-timeout"},
+    options.only({"client", "clients-per-process", "threads", "ttl", "node-timeout", "replicas",
+                  "rtt", "tls", "store-timeout"},
                  [&] { LoadOptions::declare(options); });
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
@@ -297,12 +298,19 @@ int quorum(const QuorumOptions& given) {
   for (const char* const name : {"redis-set-nx-lua", "redlock", "redlock-parallel", "redis-wait"}) {
     selected.push_back({find_strategy(name), true});
   }
+  for (const std::string& name : options.strategies) {
+    if (find_strategy(name)->traits.nodes <= 1) {
+      throw UsageError("--client: {} has no trait `quorum`, which quorum measures", name);
+    }
+    selected.push_back({find_strategy(name), true});
+  }
   if (!experiment.deploy(wanted, selected, workload_record(options))) {
     return session.interrupted_early();
   }
   FaultyNodes nodes(*servers, options.workload.rtt, options.slow);
   loadgen::QuorumPlan plan{.run = {.run_id = result.id, .workload = options.workload},
                            .nodes = options.node_counts,
+                           .others = options.strategies,
                            .contending = options.workload.clients,
                            .slow = options.slow};
   loadgen::Workload& load = plan.run.workload;
@@ -341,7 +349,8 @@ void CapacityOptions::declare(OptionList& options) {
       "none");
   options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
                    "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",
-                   "deadlock-timeout", "renew-cap", "lock-at-least", "fault"},
+                   "deadlock-timeout", "renew-cap", "lock-at-least", "fault",
+                   "on-acquire-error", "work-connection"},
                   [&] { LoadOptions::declare(options); });
   options.at("strategies").default_text = "";  // required
   metrics.declare(options);

@@ -23,8 +23,10 @@ tl::expected<std::string, std::string> parse_cell(const std::string& text) {
 
 struct HazardOptions {
   static constexpr std::string_view kCommand = "hazards";
-  std::vector<std::string> scenarios, strategies;  ///< names and globs as given; none: all
-  std::optional<std::string> explain;              ///< "SCENARIO/STRATEGY"
+  /// Names and globs as given; none: all. --client adds the names of its programs.
+  std::vector<std::string> scenarios, strategies;
+  std::vector<std::string> programs;
+  std::optional<std::string> explain;  ///< "SCENARIO/STRATEGY"
   bool quick = false;
   bool tls = false;  ///< of the servers
   int at_once = 6;   ///< plays side by side
@@ -45,6 +47,7 @@ struct HazardOptions {
         .add("strategies", "S,...", strategies, any_text(), "names and globs, separated by commas",
              "all")
         .value_if_unset = all;
+    declare_clients(options, programs);
     options.add("explain", "SCENARIO/STRATEGY", explain, parsed(parse_cell),
                 "play only this cell, and show everything that happens");
     options.add_flag("quick", quick, "play only the most telling scenarios");
@@ -56,10 +59,12 @@ struct HazardOptions {
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
 
-  void complete(const OptionList& /*options*/) const {
+  void complete(const OptionList& /*options*/) {
     if (explain && !(scenarios.empty() && strategies.empty())) {
       throw UsageError("--explain names its scenario and strategy; no others can be given");
     }
+    std::vector<std::string> explained;
+    take_clients(programs, {}, explain ? explained : strategies);
   }
 };
 

@@ -177,8 +177,8 @@ void ProbeOptions::declare(OptionList& options) {
               "until it is stopped");
   options.add("deployment", "NAME", deployment, any_text(),
               "value of the label `deployment` of all metrics", "the servers' addresses");
-  options.only({"strategies", "threads", "hold", "ttl", "wait", "renew", "node-timeout",
-                "wait-replicas", "wait-timeout", "store-timeout"},
+  options.only({"strategies", "client", "clients-per-process", "threads", "hold", "ttl", "wait",
+                "renew", "node-timeout", "wait-replicas", "wait-timeout", "store-timeout"},
                [&] { LoadOptions::declare(options); });
   declare_servers(options, servers);
   options.at("strategies").default_text = "all that promise exclusion, on the servers given";

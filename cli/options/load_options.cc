@@ -5,6 +5,7 @@
 
 #include "exporter/addresses.h"
 #include "loadgen/cluster/link.h"
+#include "strategies/programs/program.h"
 #include "strategies/store.h"
 
 namespace lockbench::cli {
@@ -124,6 +125,35 @@ void declare_files(OptionList& options, std::vector<std::string>& files, std::st
   option.comma_separated = option.in_file = false;
 }
 
+void declare_clients(OptionList& options, std::vector<std::string>& clients) {
+  const auto parse = [](const std::string& text) {
+    return program::parse_client(text).map([&](const auto&) { return text; });
+  };
+  options
+      .add("client", "[NAME=]COMMAND", clients, parsed(parse),
+           "a program that locks with a library of your choice, such as 'node my_lock.mjs', in "
+           "place of a strategy or beside some (docs/your-lock.md); repeatable")
+      .comma_separated = false;
+}
+
+void take_clients(const std::vector<std::string>& clients, const ServerUrls& servers,
+                  std::vector<std::string>& strategies) {
+  if (clients.empty()) return;
+  const auto launched = loadgen::cluster::launched();
+  if (launched && launched->size > 1) {
+    throw UsageError("--client cannot be combined with {} ranks, only with one process",
+                     launched->size);
+  }
+  for (const std::string& text : clients) {
+    auto client =
+        program::parse_client(text)
+            .and_then([&](program::Client one) { return program::ask(std::move(one), servers); })
+            .and_then(program::add);
+    const std::string name(must(std::move(client), "--client")->name);
+    if (std::ranges::count(strategies, name) == 0) strategies.push_back(name);
+  }
+}
+
 void LoadOptions::declare_keys(OptionList& options) {
   Option& keys = options.add("keys", "N", workload.keys, number_or_word(10'000'000, "per-client"),
                              "distinct locks; per-client: one for each client, so no contention");
@@ -150,6 +180,9 @@ void LoadOptions::declare_load(OptionList& options) {
                               "name or glob, such as redis-fenced or 'redis-*'", "all");
   names.positional = true;
   names.value_if_unset = std::vector<std::string>{"all"};
+  declare_clients(options, programs);
+  options.add("clients-per-process", "N", workload.strategy.clients_per_process,
+              whole_number(1, 100'000), "clients that one process of --client carries");
   options.heading("Load");
   using loadgen::NamedLoad;
   options.add("load", "NAME,...", loads,
@@ -221,6 +254,12 @@ void LoadOptions::declare_locks(OptionList& options) {
   options.add("ttl", "D", workload.ttl, duration(1ms, 24h), "time to live of a lock");
   options.add("acquire-timeout", "D", workload.acquire_timeout, duration(0s, 24h),
               "time after which a client gives up; 0s: after one attempt");
+  options.add("on-acquire-error", "NAME", workload.proceeds_on_error,
+              one_of<bool>({{"skip", false}, {"proceed", true}}),
+              "what the application does with a section whose acquisition failed: skip it, or "
+              "proceed without the lock, as if nothing had happened");
+  options.add_flag("work-connection", workload.work_connection,
+                   "with --pool: the work in a section takes one more of its connections");
   options.add(
       "wait", "P", strategy.wait, wait_policy(),
       "waiting policy: poll:D, backoff:MIN..MAX, random:MIN..MAX or notify, if the strategy "
@@ -371,6 +410,14 @@ void RunOptions::declare_sweep(OptionList& options) {
                if (!workload.rate) return nullptr;
                return *workload.rate;
              });
+  make_sweep(options.add("pool", "K,...", pools, each_once<int>(whole_number(1, 100'000)),
+                         "connections that all clients share, waiters included; several numbers: a "
+                         "sweep",
+                         "each client has its own"),
+             pools, [this]() -> results::OptionValue {
+               if (!workload.pool) return nullptr;
+               return std::int64_t{*workload.pool};
+             });
 }
 
 void RunOptions::declare(OptionList& options) {
@@ -409,13 +456,18 @@ std::vector<loadgen::Workload> LoadOptions::points() const {
   const auto counts = client_counts.empty() ? std::vector{workload.clients} : client_counts;
   std::vector<std::optional<double>> each_rate(rates.begin(), rates.end());
   if (rates.empty()) each_rate = {workload.rate};
+  std::vector<std::optional<int>> each_pool(pools.begin(), pools.end());
+  if (pools.empty()) each_pool = {workload.pool};
   for (const loadgen::NamedLoad load : loads) {
     for (const int clients : counts) {
       for (const std::optional<double>& rate : each_rate) {
-        loadgen::Workload given = workload;
-        given.clients = clients;
-        given.rate = rate;
-        std::ranges::move(loadgen::points_of(load, given, decided), std::back_inserter(all));
+        for (const std::optional<int>& pool : each_pool) {
+          loadgen::Workload given = workload;
+          given.clients = clients;
+          given.rate = rate;
+          given.pool = pool;
+          std::ranges::move(loadgen::points_of(load, given, decided), std::back_inserter(all));
+        }
       }
     }
   }
@@ -492,6 +544,7 @@ void LoadOptions::complete_ranks(const OptionList& options) {
 }
 
 void LoadOptions::complete(const OptionList& options) {
+  take_clients(programs, servers, strategies);
   if (workload.keys == 0) {
     workload.key_per_client = true;
     workload.keys = 1;
@@ -533,6 +586,11 @@ void RunOptions::complete(const OptionList& options) {
   if (!rates.empty()) workload.rate = rates.front();
   if (client_counts.size() < 2) client_counts.clear();
   if (rates.size() < 2) rates.clear();
+  if (!pools.empty()) workload.pool = pools.front();
+  if (pools.size() < 2) pools.clear();
+  if (workload.work_connection && !workload.pool) {
+    throw UsageError("--work-connection requires --pool K");
+  }
   LoadOptions::complete(options);
   if (!history.empty() && output.resume) {
     throw UsageError("--history cannot be combined with --resume: it would lack the earlier runs");
@@ -553,7 +611,7 @@ void RunOptions::complete(const OptionList& options) {
   }
   const std::vector<loadgen::Workload> all = points();
   if (all.size() > kMostPoints) {
-    throw UsageError("--rate, --clients and --load make {} loads: at most {} are allowed",
+    throw UsageError("--rate, --clients, --pool and --load make {} loads: at most {} are allowed",
                      all.size(), kMostPoints);
   }
   for (const loadgen::Workload& point : all) {

@@ -39,6 +39,13 @@ void declare_files(OptionList& options, std::vector<std::string>& files, std::st
 using ServerUrls = std::map<std::string, std::vector<std::string>, std::less<>>;
 void declare_servers(OptionList& options, ServerUrls& servers);
 
+/// --client: the commands of client programs, as given. A name of a strategy may stand for one.
+void declare_clients(OptionList& options, std::vector<std::string>& clients);
+/// Asks each program what it is, registers it as a strategy, and adds its name to `strategies`. It
+/// gets the user's URLs. Starts processes, which have ended when it returns.
+void take_clients(const std::vector<std::string>& clients, const ServerUrls& servers,
+                  std::vector<std::string>& strategies);
+
 /// Where the metrics go.
 struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;
@@ -54,12 +61,13 @@ struct MetricsOptions {
 /// For the commands that put servers under load.
 struct LoadOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
+  std::vector<std::string> programs;    ///< of --client; their names are added to the strategies
   loadgen::Workload workload;
   std::vector<loadgen::NamedLoad> loads;  ///< each changes `workload`; `run` has at least one
   loadgen::Decided decided;               ///< values set by options, which override the loads'
   /// Of a sweep: each load is run at each of them. With fewer than two, `workload` has the value.
   std::vector<double> rates;
-  std::vector<int> client_counts;
+  std::vector<int> client_counts, pools;
   std::vector<loadgen::Fault> faults;  ///< in the order in which they are injected
   ServerUrls servers;
   std::optional<std::string> counter_redis;  ///< a URL, secrets included

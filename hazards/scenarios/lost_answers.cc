@@ -8,9 +8,73 @@
 namespace lockbench::hazards {
 namespace {
 
+/// Cuts the client's connection between its next request and the answer. The commands of a client
+/// program do not show, but its network can fail.
+class AnswerLoss {
+ public:
+  AnswerLoss(Play& play, Actor& client) : play_(play), line_(*client.lines().front()) {
+    line_.delay(std::chrono::milliseconds(250));
+    before_ = line_.counts().to_server;
+  }
+  /// Returns once the store has the request, and the connection is gone.
+  void strike() {
+    const auto give_up_at = BootClock::now() + std::chrono::seconds(5);
+    while (line_.counts().to_server == before_) {
+      if (BootClock::now() > give_up_at) throw Failure("the client sent no request");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    // The store must have read it; the answer is still on its way.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    line_.cut();
+    line_.heal();
+    play_.record_fault("the request has reached the store; the network loses its answer");
+  }
+
+ private:
+  Play& play_;
+  testbed::Proxy& line_;
+  std::uint64_t before_ = 0;
+};
+
+Verdict program_loses_grant(Play& play) {
+  Actor& client = play.client("client", {.behind_line = true});
+  client.warm_up();
+  AnswerLoss loss(play, client);
+  client.start_acquire(std::chrono::seconds(1));
+  loss.strike();
+  const Grant first = client.finish_any_acquire();
+  if (first.granted()) {
+    return {HazardOutcome::safe, "the client was granted the lock all the same"};
+  }
+  const Grant again = client.acquire(2 * play.ttl());
+  const Duration took = again.answered_at - first.answered_at;
+  play.note("second_try_seconds", took);
+  if (!again.granted() || took > play.ttl() / 2) {
+    return {HazardOutcome::stuck,
+            fmt::format("the client did not recognise its own lock: {} after {}",
+                        again.granted() ? "granted" : "still refused", milliseconds(took))};
+  }
+  return {HazardOutcome::safe, "the client got the lock again within " + milliseconds(took)};
+}
+
+Verdict program_loses_release(Play& play) {
+  Actor& holder = play.client("holder", {.behind_line = true});
+  Actor& successor = play.client("successor");
+  const Grant held = holder.must_acquire();
+  AnswerLoss loss(play, holder);
+  holder.start_release(held);
+  loss.strike();
+  holder.finish_release();
+  const Grant next = successor.acquire(std::chrono::seconds(1));
+  if (!next.granted()) return {HazardOutcome::stuck, "the first release left the lock taken"};
+  require_release(holder.release(held));
+  return verdict_of_release(play, "successor");
+}
+
 /// Drops the answer to each command of an acquisition in turn.
 Verdict lost_answer_acquire(Play& play) {
   play.set_ttl(std::chrono::seconds(2));
+  if (play.of_program()) return program_loses_grant(play);
   Verdict verdict{HazardOutcome::safe, "it sends no command"};
   for (int place = 1, places = 1; place <= places; ++place) {
     Actor& client = play.client("client");
@@ -47,6 +111,7 @@ Verdict lost_answer_acquire(Play& play) {
 /// Drops the answer to each command of a release in turn.
 Verdict lost_answer_release(Play& play) {
   play.set_ttl(kLongTtl);
+  if (play.of_program()) return program_loses_release(play);
   Verdict verdict{HazardOutcome::safe, "it sends no command"};
   for (int place = 1, places = 1; place <= places; ++place) {
     Actor& holder = play.client("holder");

@@ -440,6 +440,7 @@ const ScenarioRegistration stalls_scenarios({
      .play = foreign_renewal},
     {.name = "session-expiry",
      .question = "The store ends the session of a working client: is its late write rejected?",
+     .by_key = true,
      .quick = true,
      .exempts = only_if([](const Descriptor& one) { return one.traits.expiry == Expiry::session; },
                         "it does not use a session"),

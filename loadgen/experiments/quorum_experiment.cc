@@ -124,6 +124,8 @@ std::string QuorumPointPlan::text() const {
 
 std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan) {
   std::vector<QuorumPointPlan> points;
+  std::vector<std::string_view> quorums(kQuorums.begin(), kQuorums.end());
+  quorums.insert(quorums.end(), plan.others.begin(), plan.others.end());
   const auto add_all = [&](const auto& strategies, const results::Nodes& nodes, int clients) {
     for (const std::string_view strategy : strategies) points.push_back({strategy, nodes, clients});
   };
@@ -132,12 +134,12 @@ std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan) {
   for (const int clients : loads) {
     add_all(kReferences, {.count = 1}, clients);
     for (const int nodes : plan.nodes) {
-      add_all(kQuorums, {.count = static_cast<std::uint64_t>(nodes)}, clients);
+      add_all(quorums, {.count = static_cast<std::uint64_t>(nodes)}, clients);
     }
   }
   for (const int nodes : plan.nodes) {
     for (const results::Nodes& some : faulty(static_cast<std::uint64_t>(nodes), plan.slow)) {
-      add_all(kQuorums, some, 1);
+      add_all(quorums, some, 1);
     }
   }
   return points;

@@ -31,8 +31,9 @@ struct QuorumPlan {
   /// experiment sets strategy, servers, clients and keys.
   RunPlan run;
   std::vector<int> nodes;
-  int contending = 8;  ///< clients that contend for one lock
-  Duration slow{};     ///< added to each answer of a slow node
+  std::vector<std::string> others{};  ///< more strategies on a quorum
+  int contending = 8;                 ///< clients that contend for one lock
+  Duration slow{};                    ///< added to each answer of a slow node
   /// Called after each run with all runs so far; may be empty.
   std::function<void(const std::vector<results::Run>&)> so_far{};
 };

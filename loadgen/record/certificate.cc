@@ -49,6 +49,8 @@ constexpr Duration kLagNoise = std::chrono::milliseconds(1);
 // and within that noise from this share: most of the figure is then the generator's.
 constexpr double kHighestNoiseShare = 0.5;
 constexpr std::array kLagQuantiles{0.5, 0.99};
+// Most of an acquisition is then the way to the client program and back.
+constexpr double kHighestEchoShare = 0.5;
 constexpr double kClockJumpSeconds = 0.05;
 constexpr double kOverrunNoise = 0.05, kHighestOverrunShare = 0.05;
 
@@ -234,6 +236,17 @@ results::Generator certify(const RunEvidence& evidence) {
         "clients waited for their turn after an answer, p99 {} µs, with acquire p99 {} µs: fewer "
         "clients, or more --threads",
         p99_us(evidence.turn_lag), p99_us(evidence.acquire)));
+  }
+  if (evidence.acquire.count() > 0 &&
+      distorts(evidence.echo, evidence.acquire, 0.5, {}, kHighestEchoShare)) {
+    const auto us = [](const HistogramSnapshot& of) {
+      return std::chrono::round<std::chrono::microseconds>(of.percentile(0.5)).count();
+    };
+    invalid(
+        fmt::format("an empty request to the client program took {} µs, with acquire p50 {} µs: "
+                    "the program was "
+                    "the bottleneck (see --clients-per-process)",
+                    us(evidence.echo), us(evidence.acquire)));
   }
   if (renews_too_late(evidence)) {
     invalid(

@@ -67,6 +67,7 @@ struct RunEvidence {
   HistogramSnapshot renewal_slip, renewal_duration;
   Duration ttl{};  ///< of the renewed leases
   HistogramSnapshot acquire;
+  HistogramSnapshot echo;  ///< of a client program; empty without one
   std::uint64_t overflowed_samples = 0;
   std::vector<std::string> restarted_servers;
 };

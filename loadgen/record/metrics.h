@@ -111,6 +111,8 @@ enum class Timing : std::size_t {
   renewal_margin,
   quorum_validity,  ///< left at the grant
   replica_wait,     ///< for the acknowledgements of replicas
+  echo,             ///< an empty request to a client program
+  pool_wait,        ///< for a connection
   kinds,
 };
 
@@ -140,6 +142,8 @@ enum class Count : std::size_t {
   transaction_aborts,     ///< attempts at all locks of a section that did not get all of them
   transaction_retries,    ///< attempts after those
   transaction_deadlocks,  ///< found by the store, or time-outs of sections with a lock, as drawn
+  unprotected,            ///< sections without their lock, as its acquisition failed
+  pool_timeouts,          ///< sections that got no connection in time
   failed_taken,           ///< sections without a lock by reason, in the order of FailureReason
   failed_refused,
   failed_auth,
@@ -312,6 +316,11 @@ inline constexpr auto kTimings = std::to_array<TimingInfo>({
      metric("lockbench_quorum_validity_seconds",
             "Validity that was left when a quorum had granted the lock.")},
     {Timing::replica_wait, field<&results::Run::replication, &results::Replication::wait>},
+    {Timing::echo, field<&results::Run::program, &results::Program::echo>,
+     metric("lockbench_program_echo_duration_seconds",
+            "Round trip of an empty request to a client program, beside its load.")},
+    {Timing::pool_wait, field<&results::Run::application, &results::Application::pool_wait>,
+     metric("lockbench_pool_wait_duration_seconds", "Waits for a connection of the pool.")},
 });
 
 /// In the order of Count.
@@ -366,6 +375,12 @@ inline constexpr auto kCounts = std::to_array<CountInfo>({
      metric("lockbench_transaction_deadlocks_total",
             "Deadlocks that the store broke, and time-outs of sections that held a lock, with "
             "locks taken as drawn.")},
+    {Count::unprotected, field<&results::Run::application, &results::Application::unprotected>,
+     metric("lockbench_unprotected_sections_total",
+            "Sections that ran without their lock, as its acquisition had failed.")},
+    {Count::pool_timeouts, field<&results::Run::application, &results::Application::pool_timeouts>,
+     metric("lockbench_pool_timeouts_total",
+            "Sections that got no connection of the pool in time.")},
     failure_row(FailureReason::taken),
     failure_row(FailureReason::refused),
     failure_row(FailureReason::auth),

@@ -43,7 +43,7 @@ class LiveRun {
         run_(make_run(plan, strategy, repetition, progress.run,
                       joint ? joint->share() : Share{.clients = plan.workload.clients}, *env_)),
         stores_(plan, strategy),
-        resources_(plan, run_.strategy, pool_),
+        resources_(plan, run_, pool_),
         crew_(run_, pool_, *env_, external_) {}
   LiveRun(const LiveRun&) = delete;
   LiveRun& operator=(const LiveRun&) = delete;
@@ -347,6 +347,7 @@ class LiveRun {
     }
     evidence.ttl = run.workload.ttl;
     evidence.acquire = histograms[Timing::acquired].snapshot();
+    evidence.echo = histograms[Timing::echo].snapshot();
     evidence.wall_seconds = seconds(ended_at - run_.load_start);
     evidence.overrun_seconds = seconds(ended_at - run_.measure_end.load());
     resources_.add_to(evidence);

@@ -16,6 +16,7 @@
 
 #include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/worker.h"
+#include "strategies/programs/program.h"
 #include "strategies/store.h"
 
 namespace lockbench::loadgen {
@@ -157,9 +158,8 @@ class RunStores {
 class ResourceMeter {
  public:
   /// All must outlive it. `pool`: the threads of the clients; null if they run beside the runner.
-  ResourceMeter(const RunPlan& plan, const Descriptor& strategy,
-                const std::unique_ptr<fibers::Pool>& pool)
-      : plan_(plan), strategy_(strategy), pool_(pool) {}
+  ResourceMeter(const RunPlan& plan, RunShared& run, const std::unique_ptr<fibers::Pool>& pool)
+      : plan_(plan), run_(run), strategy_(run.strategy), pool_(pool) {}
 
   /// Whether the lock or the counter is on private servers, which share this machine.
   bool has_private_servers() const {
@@ -234,6 +234,10 @@ class ResourceMeter {
     // All servers, as other locks' servers run too.
     if (has_only_private_servers()) {
       reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;
+      // A client program is no other program either.
+      if (!strategy_.program.empty()) {
+        *reading.private_cpu += seconds(run_.services.get<program::Fleet>().cpu_time());
+      }
     }
     return reading;
   }
@@ -247,6 +251,7 @@ class ResourceMeter {
   }
 
   const RunPlan& plan_;
+  RunShared& run_;
   const Descriptor& strategy_;
   const std::unique_ptr<fibers::Pool>& pool_;
   Reading at_begin_, at_end_, when_drained_;

@@ -53,6 +53,10 @@ class RecordingObserver : public StrategyObserver {
   void on_acknowledged(Duration taken, int acknowledged, int wanted) override {
     if (in_load()) run_.recorder.replicas_waited(phase(), taken, acknowledged, wanted);
   }
+  bool wants_echoes() const override { return true; }
+  void on_echo(Duration taken) override {
+    if (in_load()) run_.recorder.histograms(phase())[Timing::echo].record(taken);
+  }
 
  private:
   /// Before the load, clients only try their connections.
@@ -166,6 +170,7 @@ tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& 
   if (workload.meet_every) {
     run.meetings = std::make_unique<Meetings>(workload.key_count(), *workload.meet_every);
   }
+  if (workload.pool) run.pool = std::make_unique<ConnectionPool>(*workload.pool);
   const bool has_victim =
       std::ranges::any_of(plan.faults, [](const Fault& fault) { return is_of_client(fault.kind); });
   if (has_victim) run.victim = std::make_unique<Victim>();

@@ -4,6 +4,7 @@
 #include "loadgen/run/live_run.h"
 #include "loadgen/run/service_times.h"
 #include "results/stats/statistics.h"
+#include "strategies/programs/program.h"
 #include "strategies/store.h"
 
 namespace lockbench::loadgen {
@@ -64,7 +65,7 @@ void derive_ratios(const Counts& counts, results::Run& result) {
 }
 
 /// The groups of figures that only some loads have.
-void add_groups(const Recorder& recorder, results::Run& result) {
+void add_groups(const Workload& load, const Recorder& recorder, results::Run& result) {
   const Recorder::Histograms& histograms = recorder.histograms(Phase::measured);
   const auto any = [&](Timing timing) {
     return histograms[timing].snapshot().count() +
@@ -73,6 +74,8 @@ void add_groups(const Recorder& recorder, results::Run& result) {
   };
   if (any(Timing::exclusive) && any(Timing::shared)) result.acquire_by_mode.emplace();
   if (any(Timing::transaction)) result.transactions.emplace();
+  if (any(Timing::echo)) result.program.emplace();
+  if (any(Timing::pool_wait) || load.proceeds_on_error) result.application.emplace();
   if (any(Timing::replica_wait)) {
     result.replication.emplace().replicas = recorder.replicas_wanted();
   }
@@ -182,8 +185,16 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
       counts[Count::renewals] + counts[Count::renewals_lost] + counts[Count::renewals_failed];
   if (renewals > 0 && measured > Duration::zero()) result.renewal.emplace();
   result.quorum = quorum_of(run);
-  add_groups(recorder, result);
+  add_groups(run.workload, recorder, result);
   const Counts whole_run = recorder.totals();
+  const program::Client* const client = program::client_of(run.strategy);
+  if (client != nullptr) {
+    const int carried = run.workload.strategy.clients_per_process;
+    const int processes = (recorder.client_count() + carried - 1) / carried;
+    result.program = {.name = client->library,
+                      .version = client->version,
+                      .processes = static_cast<std::uint64_t>(processes)};
+  }
   fill(kCounts, result,
        [&](const CountInfo& row) { return (row.whole_run ? whole_run : counts)[row.kind]; });
   fill(kTimings, result, [&](const TimingInfo& row) {
@@ -194,6 +205,12 @@ void summarise(const RunShared& run, Duration measured, results::Run& result) {
     result.commands.emplace(command, to_distribution(times));
   }
   derive_ratios(counts, result);
+  if (client != nullptr) {
+    // What a library does within a call does not show.
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    result.wait = {kUnknown, kUnknown, kUnknown};
+    result.attempts_per_grant = result.commands_per_section = kUnknown;
+  }
   result.lock_taken = lock_taken(run, result);
   result.fairness = fairness_of(run, result);
   summarise_audit(run, result);

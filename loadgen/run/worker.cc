@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <iterator>
+
+#include "strategies/programs/program.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -57,13 +60,16 @@ Worker::Worker(RunShared& run, int number, int life)
                                       .options = run.workload.strategy,
                                       .env = env_,
                                       .services = own_services_ ? *own_services_ : run.services,
-                                      .client = number})),
+                                      .client = number,
+                                      .ttl = run.workload.ttl})),
+      program_(dynamic_cast<program::ProgramLock*>(strategy_.get())),
       record_(run.recorder.client(number)),
       carrier_(Carrier::current()),
       has_store_(!urls_of(run.strategy, run.endpoints).empty()),
       random_(run.seed, stream_of(run, number, life)) {
   request_.ttl = run.workload.ttl;
   request_.stop = run.abort.get_token();
+  if (run.pool) connection_ = base_env_->make_event();
   if (!run.meetings || number < run.workload.scheduled_clients()) return;
   call_ = base_env_->make_event();
   run.meetings->expect(own_key(), call_.get());
@@ -233,7 +239,9 @@ void Worker::section(TimePoint intended) {
   const Effort before = env_.effort();
   record_.state.store(ClientState::waiting, std::memory_order_relaxed);
   const TimePoint started = run_.schedule ? base_env_->now() : intended;
-  const AcquireOutcome outcome = take_all(intended, started);
+  const bool connected = take_connection(started + run_.workload.acquire_timeout);
+  const AcquireOutcome outcome =
+      connected ? take_all(intended, started) : without_connection(intended, started);
   end_wait();
   if (failure_) counts_[count_of(*failure_)] = 1;
   if (run_.workload.has_transactions()) note_transaction(outcome, intended, started);
@@ -243,15 +251,16 @@ void Worker::section(TimePoint intended) {
     const bool shared = std::all_of(held_.begin(), held_.end(), [](const Held& held) {
       return held.lease.mode == Mode::shared;
     });
-    hold();
+    const bool done = hold();
     if (dead_) {
       die();
     } else {
-      give_back(true);
-      counts_[Count::sections] = 1;
-      counts_[Count::shared_sections] = shared ? 1 : 0;
+      give_back(done);
+      counts_[Count::sections] = done ? 1 : 0;
+      counts_[Count::shared_sections] = done && shared ? 1 : 0;
     }
   }
+  if (run_.pool && connected) run_.pool->give_back();
   if (meets_) run_.meetings->end();
   const bool only_contended =
       outcome == AcquireOutcome::timed_out || outcome == AcquireOutcome::refused;
@@ -267,36 +276,67 @@ void Worker::section(TimePoint intended) {
     run_.demand_met.store(true);
     run_.over.request_stop();
   }
-  const bool failed = outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown;
+  const bool failed = outcome == AcquireOutcome::failed || outcome == AcquireOutcome::unknown ||
+                      counts_[Count::unprotected] > 0;
   failures_in_a_row_ = failed ? failures_in_a_row_ + 1 : 0;
   // Without a pause, clients would ask a failed store in a tight loop.
   if (failed) pause(failures_in_a_row_ - 1, TimePoint::max());
 }
 
-void Worker::hold() {
+bool Worker::take_connection(TimePoint deadline) {
+  if (!run_.pool) return true;
+  const TimePoint asked_at = base_env_->now();
+  const bool got = run_.pool->take(*base_env_, *connection_, deadline, over_);
+  const TimePoint now = base_env_->now();
+  run_.recorder.histograms(run_.phase_at(now))[Timing::pool_wait].record(now - asked_at);
+  if (!got && !over()) ++counts_[Count::pool_timeouts];
+  return got;
+}
+
+AcquireOutcome Worker::without_connection(TimePoint intended, TimePoint started) {
+  const TimePoint now = base_env_->now();
+  phase_ = phase_of_end(now);
+  request_.deadline = started + run_.workload.acquire_timeout;
+  const AcquireResult none{.outcome =
+                               over() ? AcquireOutcome::abandoned : AcquireOutcome::timed_out};
+  note_wait(none, {}, intended, started, now);
+  return none.outcome;
+}
+
+bool Worker::hold() {
   // Without a store, only this lets clients of one thread meet in a section.
   if (!has_store_) carrier_.yield();
   if (is_victim()) {
     const auto fault = run_.victim->strike(base_env_->now());
     dead_ = fault == FaultKind::client_kill;
-    if (dead_) return;
+    if (fault && program_ != nullptr) program_->signal(dead_ ? SIGKILL : SIGSTOP);
+    if (dead_) return false;
     if (fault) base_env_->wait(nullptr, run_.victim->paused_until(), over_);
+    if (fault && program_ != nullptr) program_->signal(SIGCONT);
   }
-  if (transaction_.hold == Duration::zero() || (run_.meetings && !meets_)) return;
-  const TimePoint until = held_.back().granted_at + transaction_.hold;
-  if (meets_) run_.meetings->call(held_.back().key, until);
-  base_env_->wait(nullptr, until, over_);
+  const bool one_more = run_.workload.work_connection;
+  if (one_more && !take_connection(base_env_->now() + run_.workload.acquire_timeout)) return false;
+  if (transaction_.hold > Duration::zero() && (!run_.meetings || meets_)) {
+    const TimePoint from = one_more ? base_env_->now() : held_.back().granted_at;
+    const TimePoint until = from + transaction_.hold;
+    if (meets_) run_.meetings->call(held_.back().key, until);
+    base_env_->wait(nullptr, until, over_);
+  }
+  if (one_more) run_.pool->give_back();
+  return true;
 }
 
 void Worker::die() {
   const TimePoint now = base_env_->now();
   for (std::size_t place = 0; place < held_.size(); ++place) {
     const Held& held = held_[place];
-    if (history::Process* const process = process_of(place)) {
+    history::Process* const process = held.unprotected ? nullptr : process_of(place);
+    if (process != nullptr) {
       process->release(now);
       process->end(history::Outcome::ok, now);
     }
     run_.audit.leave(held.key, held.lease.mode, now);
+    if (held.unprotected) continue;
     run_.handoff.release_started(held.key, held.lease.mode, now);
     run_.handoff.release_finished(held.key, now, false, completed_);
   }

@@ -17,9 +17,14 @@
 #include "loadgen/record/handoff.h"
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
+#include "loadgen/run/connection_pool.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/runner.h"
 #include "loadgen/run/victim.h"
+
+namespace lockbench::program {
+class ProgramLock;
+}
 
 namespace lockbench::loadgen {
 
@@ -68,11 +73,12 @@ struct RunShared {
   UsedKeys used;  ///< of the load, and then one more for each client
   std::unique_ptr<Demand> demand{};
   std::unique_ptr<Counter> counter{};
-  std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
-  std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
-  std::unique_ptr<Victim> victim{};      ///< of a run with faults of clients only
-  Share share{};                         ///< of the clients, which are numbered over all shares
-  history::Log* history = nullptr;       ///< may be null
+  std::unique_ptr<Schedule> schedule{};    ///< open loop only; made when the load starts
+  std::unique_ptr<Meetings> meetings{};    ///< of a canary's load only
+  std::unique_ptr<Victim> victim{};        ///< of a run with faults of clients only
+  std::unique_ptr<ConnectionPool> pool{};  ///< null: each client has its own connection
+  Share share{};                           ///< of the clients, which are numbered over all shares
+  history::Log* history = nullptr;         ///< may be null
 
   TimePoint load_start{};
   /// The measured window. Set before the load starts; its end moves to an earlier time if the load
@@ -171,6 +177,11 @@ class Worker {
   int own_key() const { return number_ % run_.workload.key_count(); }
   /// Takes all locks of the transaction, or none. Returns the outcome of the last attempt.
   AcquireOutcome take_all(TimePoint intended, TimePoint started);
+  /// Waits for a connection of the pool. False if it got none in time; a pool can always be used up
+  /// by clients that each wait for one more.
+  bool take_connection(TimePoint deadline);
+  /// The section gets no connection, and so no lock.
+  AcquireOutcome without_connection(TimePoint intended, TimePoint started);
   AcquireOutcome try_all(TimePoint intended, TimePoint started, TimePoint deadline);
   AcquireOutcome take(const Wanted& wanted, TimePoint intended, TimePoint started,
                       TimePoint deadline);
@@ -192,11 +203,15 @@ class Worker {
     Lease lease;
     TimePoint granted_at;
     std::optional<Reading> seen{};  ///< of the counter
+    bool unprotected = false;       ///< it was not granted
   };
   /// The history's process for the section's lock number `place`: with one for each, releases of
   /// several locks begin at once. Null without a history.
   history::Process* process_of(std::size_t place);
-  void hold();
+  /// False if the work could not be done.
+  bool hold();
+  void enter_unprotected(int key, Mode mode, const AcquireMark& mark, TimePoint now);
+  void read_counter(Held& held);
   bool is_victim() const { return own_services_ != nullptr; }
   /// Forgets the locks without giving them back.
   void die();
@@ -232,6 +247,7 @@ class Worker {
   std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< by name
   MeteredEnv env_;
   std::unique_ptr<LockStrategy> strategy_;
+  program::ProgramLock* const program_;  ///< the same; null if it is lockbench's own
   std::unique_ptr<CounterSession> counter_;
   ClientRecord& record_;
   Carrier& carrier_;
@@ -243,6 +259,7 @@ class Worker {
   std::string key_name_;
   AcquireRequest request_;  ///< reused: copying a stop token writes to memory that clients share
   std::unique_ptr<Event> call_;           ///< of a rival only
+  std::unique_ptr<Event> connection_;     ///< is free; null without a pool
   bool meets_ = false;                    ///< in the current section
   std::optional<FailureReason> failure_;  ///< of the latest section
   std::uint32_t failures_in_a_row_ = 0;

@@ -118,7 +118,11 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
     for (const Duration waited : unserved) {
       run_.recorder.histograms(run_.phase_at(ended - waited))[Timing::handoff_cut].record(waited);
     }
-    return result.outcome;
+    const bool error =
+        result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown;
+    if (!error || !run_.workload.proceeds_on_error) return result.outcome;
+    enter_unprotected(key, wanted.mode, mark, ended);
+    return AcquireOutcome::acquired;
   }
   Held& held =
       held_.emplace_back(Held{.key = key, .lease = *std::move(result.lease), .granted_at = ended});
@@ -126,8 +130,24 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
   if (process != nullptr) process->end(history::Outcome::ok, ended, lease.fencing);
   note_grant(key, wait, intended, ended);
+  read_counter(held);
+  return result.outcome;
+}
+
+void Worker::enter_unprotected(int key, Mode mode, const AcquireMark& mark, TimePoint now) {
+  ++counts_[Count::unprotected];
+  Lease lease{
+      .key = key_name_, .mode = mode, .state = std::make_shared<LeaseState>(TimePoint::max())};
+  Held& held = held_.emplace_back(
+      Held{.key = key, .lease = std::move(lease), .granted_at = now, .unprotected = true});
+  run_.audit.enter(key, number_, mode, std::nullopt, mark, now);
+  read_counter(held);
+}
+
+void Worker::read_counter(Held& held) {
+  const Lease& lease = held.lease;
   // Holders of a shared lock arrive in any order, so their numbers must not reject one another.
-  auto seen = counter_->read(key, lease.mode == Mode::shared ? std::nullopt : lease.fencing);
+  auto seen = counter_->read(held.key, lease.mode == Mode::shared ? std::nullopt : lease.fencing);
   if (seen) {
     held.seen = *seen;
     if (seen->stale) ++counts_[Count::stale_rejected];
@@ -135,7 +155,6 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
     ++counts_[Count::resource_failures];
     run_.recorder.failure("counter: " + seen.error());
   }
-  return result.outcome;
 }
 
 void Worker::give_back(bool written) {
@@ -146,7 +165,8 @@ void Worker::give_back(bool written) {
     if (written) write_counter(*held);
     now = base_env_->now();
     const auto place = static_cast<std::size_t>(held_.rend() - held) - 1;
-    if (history::Process* const process = process_of(place)) process->release(now);
+    history::Process* const process = held->unprotected ? nullptr : process_of(place);
+    if (process != nullptr) process->release(now);
     run_.audit.leave(held->key, held->lease.mode, now);
     // Omits holds cut short by the end of the run.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
@@ -295,6 +315,7 @@ void Worker::write_counter(const Held& held) {
 }
 
 void Worker::release(const Held& held, TimePoint begun_at) {
+  if (held.unprotected) return;
   const Lease& lease = held.lease;
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
   const bool awaited = run_.handoff.release_started(held.key, lease.mode, begun_at);

@@ -128,6 +128,7 @@ results::Load load_of(const Workload& workload) {
                      .rate = workload.rate,
                      .rtt_seconds = seconds(workload.rtt)};
   if (workload.hot_set) load.hot_set = workload.hot_set->to_string();
+  if (workload.pool) load.pool = static_cast<std::uint64_t>(*workload.pool);
   if (workload.trace) load.trace = workload.trace->path;
   return load;
 }

@@ -158,6 +158,9 @@ struct Workload {
   Duration warmup = std::chrono::milliseconds(500);
   Duration ttl = std::chrono::seconds(10);
   Duration acquire_timeout = std::chrono::seconds(30);  ///< zero: one attempt
+  bool proceeds_on_error = false;  ///< a section whose acquisition failed runs without its lock
+  std::optional<int> pool;         ///< connections that all clients share; nothing: one for each
+  bool work_connection = false;    ///< the work takes one more of them
   Resource resource = Resource::memory;
   /// The verdict `exclusive` needs this many contended grants.
   std::uint64_t contended_grants = 1000;

@@ -66,7 +66,7 @@ void describe(Visitor& v, Is<Distribution> auto& d) {
 }
 
 LOCKBENCH_DESCRIBE(Nodes, count, down, frozen, slow, slow_seconds)
-LOCKBENCH_DESCRIBE(Load, name, clients, hold_seconds, rate, rtt_seconds, (hot_set), (trace),
+LOCKBENCH_DESCRIBE(Load, name, clients, hold_seconds, rate, rtt_seconds, (hot_set), (trace), (pool),
                    (held_locks), (nodes))
 LOCKBENCH_DESCRIBE(Outcomes, acquired, timed_out, refused, failed, unknown, abandoned)
 LOCKBENCH_DESCRIBE(WaitAnatomy, round_trip_seconds, backoff_seconds, notified_seconds)
@@ -80,6 +80,8 @@ LOCKBENCH_DESCRIBE(Renewal, renewals, failures, lost, commands_per_second, durat
 LOCKBENCH_DESCRIBE(NodeVotes, node, granted, refused, failed)
 LOCKBENCH_DESCRIBE(Quorum, nodes, votes, split_votes, rounds_per_grant, node_seconds, validity)
 LOCKBENCH_DESCRIBE(Replication, replicas, refusals, wait)
+LOCKBENCH_DESCRIBE(Application, unprotected, pool_timeouts, pool_wait)
+LOCKBENCH_DESCRIBE(Program, name, version, processes, echo)
 LOCKBENCH_DESCRIBE(Audit, increments, counter, lost_updates, lost_updates_max, overlaps,
                    overlap_seconds, fence_regressions, stale_writes_rejected, resource_failures,
                    contended_grants, violations_per_million, verdict)
@@ -107,8 +109,9 @@ void describe(Visitor& v, Is<Run> auto& run) {
   });
   LOCKBENCH_VISIT(run, commands, wait, attempts_per_grant, commands_per_section, herd_factor,
                   server_cpu_seconds_per_section, (server_commands_per_section), bytes_per_section,
-                  (acquire_by_mode), (transactions), fairness, renewal, quorum, replication, audit,
-                  series, faults, generator, (costs), (ranks), errors)
+                  (acquire_by_mode), (transactions), fairness, renewal, quorum, replication,
+                  (program), (application), audit, series, faults, generator, (costs), (ranks),
+                  errors)
 }
 
 LOCKBENCH_DESCRIBE(Server, version, endpoints, (encryption), (warnings))

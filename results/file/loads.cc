@@ -51,7 +51,7 @@ bool same_value(const OptionValue& a, const OptionValue& b) {
 }
 
 /// Which runs there are, and not how they are made.
-constexpr std::array<std::string_view, 3> kFree{"strategies", "repeat", "seed"};
+constexpr std::array<std::string_view, 4> kFree{"strategies", "client", "repeat", "seed"};
 /// An option of private servers; older files lack it.
 constexpr const char* kTls = "tls";
 
@@ -95,6 +95,7 @@ std::string label(const Load& load, const Result& result) {
   if (is_swept(result, "clients")) {
     text += fmt::format(", {} client{}", load.clients, load.clients == 1 ? "" : "s");
   }
+  if (is_swept(result, "pool") && load.pool) text += fmt::format(", pool of {}", *load.pool);
   if (load.rtt_seconds > 0) text += fmt::format(", RTT {}", human_seconds(load.rtt_seconds));
   return text;
 }
@@ -111,7 +112,7 @@ bool is_swept(const Result& result, const std::string& option) {
 }
 
 bool is_sweep(const Result& result) {
-  return is_swept(result, "rate") || is_swept(result, "clients");
+  return is_swept(result, "rate") || is_swept(result, "clients") || is_swept(result, "pool");
 }
 
 bool has_several_loads(const Result& result) {
@@ -146,6 +147,7 @@ std::vector<Result> split_by_load(const Result& result) {
     its.workload["hold"] = run.load.hold_seconds;
     its.workload["rate"] = run.load.rate ? OptionValue(*run.load.rate) : OptionValue(nullptr);
     its.workload["rtt"] = run.load.rtt_seconds;
+    if (run.load.pool) its.workload["pool"] = static_cast<std::int64_t>(*run.load.pool);
   }
   return results;
 }

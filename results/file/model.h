@@ -68,6 +68,7 @@ struct Load {
   double rtt_seconds = 0;              ///< added by lockbench
   std::optional<std::string> hot_set;  ///< "share=50%,keys=2500,move=10s"
   std::optional<std::string> trace;    ///< the file that lists the locks taken
+  std::optional<std::uint64_t> pool;   ///< connections that the clients shared
   /// Other locks, held and renewed during the run; only in that experiment.
   std::optional<std::uint64_t> held_locks;
   std::optional<Nodes> nodes;  ///< only in that experiment
@@ -149,6 +150,21 @@ struct Replication {
   std::uint64_t replicas = 0;  ///< how many must acknowledge
   std::uint64_t refusals = 0;  ///< locks released again, as too few acknowledged in time
   Distribution wait;           ///< for acknowledgements, successful or not
+};
+
+/// How an application uses the lock, if not as it should.
+struct Application {
+  std::uint64_t unprotected = 0;    ///< sections without their lock, as its acquisition failed
+  std::uint64_t pool_timeouts = 0;  ///< sections that got no connection in time
+  Distribution pool_wait;           ///< for each connection
+};
+
+/// The client program that had the lock, in processes of its own.
+struct Program {
+  std::string name, version;    ///< as it says
+  std::uint64_t processes = 0;  ///< that carried the clients
+  /// Round trips of empty requests beside the load: the part of each call that is not the lock's.
+  Distribution echo;
 };
 
 /// `unprotected`: a control, which promises no exclusion, lost updates as expected. `unaudited`: no
@@ -311,6 +327,8 @@ struct Run {
   std::optional<Renewal> renewal;
   std::optional<Quorum> quorum;            ///< nothing for a lock on a single node
   std::optional<Replication> replication;  ///< nothing if the lock does not wait for replicas
+  std::optional<Program> program;          ///< nothing for lockbench's own strategies
+  std::optional<Application> application;  ///< nothing unless the load asks for it
   Audit audit;
   std::vector<SeriesPoint> series;
   std::vector<FaultMark> faults;  ///< in order of time

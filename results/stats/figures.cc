@@ -152,6 +152,8 @@ constexpr std::array kKnown{
     Known{"transactions.aborts", Unit::count, Good::lower, false},
     Known{"transactions.retries", Unit::count, Good::lower, false},
     Known{"transactions.deadlocks", Unit::count, Good::lower, false},
+    Known{"application.unprotected", Unit::count, Good::lower, false},
+    Known{"application.pool_timeouts", Unit::count, Good::lower, false},
 };
 
 bool is_count(std::string_view path) {

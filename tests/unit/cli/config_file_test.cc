@@ -67,6 +67,7 @@ renew = "auto"
 renew-cap = "1m"
 renew-retry = true
 lock-at-least = "30ms"
+on-acquire-error = "proceed"
 nodes = 7
 node-timeout = "20ms"
 shared-share = 0.5
@@ -127,6 +128,17 @@ load = ["reacquire"]
   const auto traced = parse_file("trace = \"" + trace.path() + "\"");
   ASSERT_TRUE(traced) << traced.error();
   values["trace"] = values_of(*traced).at("trace");
+  const auto pooled = parse_file("pool = [5, 10]\nwork-connection = true");
+  ASSERT_TRUE(pooled) << pooled.error();
+  for (const char* key : {"pool", "work_connection"}) values[key] = values_of(*pooled).at(key);
+  const auto answering = parse_file(
+      "client = \"here=echo '{\\\"id\\\":0,\\\"store\\\":\\\"redis\\\"}'; sleep "
+      "9\"\nclients-per-process = 7");
+  ASSERT_TRUE(answering) << answering.error();
+  EXPECT_EQ(answering->strategies, std::vector<std::string>{"here"});
+  for (const char* key : {"client", "clients_per_process"}) {
+    values[key] = values_of(*answering).at(key);
+  }
   for (const auto& [key, value] : values_of(RunOptions())) {
     if (left_out(key)) continue;
     EXPECT_NE(values.at(key), value) << key << " was not taken from the file";

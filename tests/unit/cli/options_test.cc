@@ -94,6 +94,7 @@ TEST(Options, OnesThatNeedEachOther) {
   const std::string hot_set = "--hot-set=share=50%,keys=10";
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
       {{"--arrival=constant"}, "requires --rate"},
+      {{"--work-connection"}, "requires --pool"},
       {{"--counter-redis=redis://h"}, "requires --resource redis"},
       {{"--keys=per-client", "--key-skew=1"}, "--keys N"},
       {{"--tls", "--postgres=host=h"}, "--tls cannot be combined with --postgres"},
@@ -323,6 +324,10 @@ const std::vector<Refused> all_refused{
     {"--renew", "1ms to 24h", {"0s", "25h"}},
     {"--renew-cap", "1ms to 168h", {"0s", "169h"}},
     {"--lock-at-least", "0s to 24h", {"25h"}},
+    {"--on-acquire-error", "skip, proceed", {"ignore"}},
+    {"--pool", "1 to 100000", {"0", "-1", "few"}},
+    {"--client", "NAME=COMMAND", {"mine="}},
+    {"--clients-per-process", "1 to 100000", {"0", "all"}},
     {"--nodes", "whole number from 1 to 15", {"0", "16", "-1", "five", "3.5"}},
     {"--node-timeout", "100us to 1h", {"0s", "2h"}},
     {"--replicas", "0 to 16", {"17", "-1", "two"}},
@@ -470,6 +475,15 @@ TEST(Sweep, IsALoadAtEachRateAndNumberOfClients) {
   EXPECT_EQ(record.at("clients"), results::OptionValue(std::vector<std::string>{"1", "10"}));
 }
 
+TEST(Sweep, IsALoadWithEachPool) {
+  const auto options = parse_run({"--pool", "5,10", "--work-connection"});
+  ASSERT_TRUE(options) << options.error();
+  ASSERT_THAT(options->points(), SizeIs(2));
+  EXPECT_EQ(options->points()[1].pool, 10);
+  EXPECT_EQ(load_of(options->points()[1]).pool, 10U);
+  EXPECT_EQ(parse_run({"--pool", "5"})->workload.pool, 5);
+}
+
 TEST(Sweep, OfOneValueIsNone) {
   const auto options = parse_run({"--rate", "50", "--clients", "3,3"});
   ASSERT_TRUE(options) << options.error();
@@ -483,7 +497,7 @@ TEST(Sweep, IsBounded) {
   for (int rate = 2; rate <= 60; ++rate) rates += fmt::format(",{}", rate);
   EXPECT_EQ(error_of({"--rate", rates}), "accepted");
   EXPECT_EQ(error_of({"--rate", rates, "--clients", "1,2"}),
-            "--rate, --clients and --load make 120 loads: at most 100 are allowed");
+            "--rate, --clients, --pool and --load make 120 loads: at most 100 are allowed");
 }
 
 }  // namespace

@@ -71,6 +71,9 @@ std::function<void(RunEvidence&)> late_renewals(Duration slip, Duration answered
 std::vector<CertificateCase> of_the_generator() {
   return {
       {"TurnsInTime", late_turns(100us, 1ms)},
+      {"AQuickProgram", with(&RunEvidence::echo, just(900us))},
+      {"AProgramThatTakesMostOfTheTime", with(&RunEvidence::echo, just(1500us)),
+       "the program was the bottleneck"},
       {"TurnsThatAreMostOfTheWait", late_turns(600us, 1ms), "waited for their turn"},
       {"TurnsThatAreLate", late_turns(3ms, 10ms), "p99 3000 µs, with acquire p99 10000 µs"},
       {"LateTurnsOfALongWait", late_turns(3ms, 100ms)},

@@ -44,9 +44,9 @@ TEST(Table, ShowsEachStrategysFiguresInHumanUnits) {
 
 TEST(Table, WhatNeverHappenedHasNoColumn) {
   const std::vector<std::string> titles = {
-      "trips",    "backoff",   "notified", "grant",    "rejected", "leases",
-      "renewals", "rounds/",   "split",    "validity", "replica",  "timed out",
-      "handoff",  "all locks", "aborts",   "shared",   "invalid"};
+      "trips",   "backoff", "notified", "grant",   "rejected",  "leases",  "renewals",
+      "rounds/", "split",   "validity", "replica", "timed out", "handoff", "all locks",
+      "aborts",  "shared",  "invalid",  "echo",    "pool"};
   Result result = minimal_result();
   result.runs = {run_at(100, 1)};
   for (const std::string& title : titles) EXPECT_THAT(plain(result), Not(HasSubstr(title)));
@@ -132,6 +132,8 @@ TEST(Table, TheLeastImportantGoesFirstAndIsNamedWithItsCounts) {
 TEST(Table, WhatPeopleCompareFitsIntoAHundredColumnsBesideTheLongestName) {
   Result result = full_result();
   result.runs[0].transactions.reset();
+  result.runs[0].program.reset();
+  result.runs[0].application.reset();
   result.runs[0].strategy = "redis-setnx-expire-multi";
   result.runs[1].audit.verdict = Verdict::unprotected;
   const std::string text = at_width(result, {}, 100);

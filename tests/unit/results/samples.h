@@ -136,6 +136,9 @@ inline Run full_run() {
                 .rounds_per_grant = 1.5,
                 .node_seconds = {sample_distribution(), Distribution()},
                 .validity = sample_distribution()};
+  run.program = {
+      .name = "redis-py", .version = "4.3", .processes = 2, .echo = sample_distribution()};
+  run.application = {.unprotected = 1, .pool_timeouts = 2, .pool_wait = sample_distribution()};
   run.replication = {.replicas = 2, .refusals = 3, .wait = sample_distribution()};
   run.audit = {.increments = 124000,
                .counter = 123988,

@@ -1,0 +1,85 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/folders.h"
+#include "tests/integration/support/documents.h"
+
+namespace lockbench::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::string client(const std::string& script) {
+  return "python3 " LOCKBENCH_SOURCE_DIR "/tests/programs/" + script;
+}
+
+TEST(ClientProgram, RunsBesideAStrategyAndShowsItsEmptyRoundTrip) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"run", "redis-set-nx-lua", "--client", client("redis_lock.py"),
+                          "--clients", "6", "--clients-per-process", "2", "--duration", "1500ms",
+                          "--warmup", "100ms", "--contended-grants", "1", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch.path() / "r.json");
+  const Json& run = run_of(result, "redis_lock");
+  EXPECT_TRUE(kept_exclusion(run)) << run["audit"];
+  EXPECT_GT(run["sections"], 0);
+  EXPECT_EQ(run["program"]["name"], "plain Redis");
+  EXPECT_EQ(run["program"]["processes"], 3);
+  EXPECT_GT(run["program"]["echo"]["count"], 0);
+  EXPECT_TRUE(run["commands_per_section"].is_null());
+  EXPECT_FALSE(run_of(result, "redis-set-nx-lua").contains("program"));
+  expect_in(outcome.out, "echo");
+}
+
+TEST(ClientProgram, ThatGetsIntoTroubleFailsTheRunAndNotLockbench) {
+  const Scratch scratch;
+  const std::map<std::string, std::string> kinds = {{"dies", "exit code 7"},
+                                                    {"rubbish", "Connecting"},
+                                                    {"floods", "twice"},
+                                                    {"stalls", "no answer in time"}};
+  for (const auto& [kind, said] : kinds) {
+    const Outcome outcome = lockbench(
+        scratch, {"run", "--client", kind + "=" + client("variants.py " + kind), "--clients", "2",
+                  "--duration", "500ms", "--warmup", "0s", "--acquire-timeout", "200ms",
+                  "--store-timeout", "300ms", "--out", kind + ".json"});
+    EXPECT_EQ(outcome.code, 2) << kind << outcome.err;
+    const Json run = run_of(read_result(scratch.path() / (kind + ".json")), kind);
+    EXPECT_THAT(run["errors"].dump(), HasSubstr(said)) << kind;
+    if (kind == "dies") {
+      EXPECT_THAT(run["errors"].dump(), HasSubstr(":***@127.0.0.1"));
+    }
+  }
+}
+
+TEST(ClientProgram, ThatIsNoneIsRefusedInOneLine) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(scratch, {"run", "--client", "no-such-program"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("--client: no-such-program: it ended with exit code 127"));
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+}
+
+TEST(CheckClient, FindsThatASoundProgramKeepsEachPromise) {
+  const Scratch scratch;
+  const Outcome outcome =
+      lockbench(scratch, {"check-client", client("redis_lock.py"), "--format", "json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_GE(json["promises"].size(), 30U);
+  for (const Json& one : json["promises"]) EXPECT_NE(one["state"], "broken") << one.dump(1);
+}
+
+TEST(CheckClient, NamesThePromiseThatABrokenProgramBreaks) {
+  const Scratch scratch;
+  for (const auto& [kind, promise] : std::map<std::string, std::string>{
+           {"unchecked", "strangers-release"}, {"ttl0", "renews"}, {"proceeds", "unreachable"}}) {
+    const Outcome outcome = lockbench(scratch, {"check-client", client("variants.py " + kind)});
+    EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("BROKEN  " + promise));
+    expect_in(outcome.out, "sent ");
+  }
+}
+
+}  // namespace
+}  // namespace lockbench::test
