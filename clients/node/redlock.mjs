@@ -35,7 +35,7 @@ class Client {
     try {
       const lock = await this.redlock.acquire([key], ttl_ms, { retryCount });
       this.locks.set(key, lock);
-      return { outcome: "acquired", token: lock.value, valid_ms: lock.expiration - Date.now() };
+      return { outcome: "acquired", token: lock.value, valid_ms: Math.max(0, lock.expiration - Date.now()) };
     } catch (error) {
       if (await majorityIsLocked(error)) return "taken";
       throw error;

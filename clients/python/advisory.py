@@ -9,28 +9,34 @@ from adapter import serve
 class Client:
     def __init__(self, hello):
         self.connection = psycopg.connect(hello["stores"]["postgres"], autocommit=True)
+        self.held_now = []  # a key as often as it was acquired
 
     def ask(self, text, *values):
         return self.connection.execute(text, values).fetchone()[0]
 
     def acquire(self, key, _ttl, wait):
-        if not wait:
-            return "acquired" if self.ask("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key) else "taken"
         try:
-            self.ask("SELECT set_config('lock_timeout', %s, false)", f"{max(1, round(1000 * wait))}ms")
-            self.ask("SELECT pg_advisory_lock(hashtextextended(%s, 0))", key)
+            if wait:
+                self.ask("SELECT set_config('lock_timeout', %s, false)", f"{max(1, round(1000 * wait))}ms")
+                self.ask("SELECT pg_advisory_lock(hashtextextended(%s, 0))", key)
+            elif not self.ask("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key):
+                return "taken"
         except LockNotAvailable:
             return "taken"
+        self.held_now.append(key)
         return "acquired"
 
     def cancel(self):
         self.connection.cancel()
 
     def release(self, key):
-        return "released" if self.ask("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key) else "not_held"
+        if not self.ask("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key):
+            return "not_held"
+        self.held_now.remove(key)
+        return "released"
 
-    def held(self, _key):
-        return not self.connection.closed
+    def held(self, key):
+        return key in self.held_now and not self.connection.closed
 
     def close(self):
         self.connection.close()

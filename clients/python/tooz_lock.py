@@ -8,6 +8,8 @@ from importlib.metadata import version
 from urllib.parse import urlsplit
 
 import tooz
+from kazoo.exceptions import LockTimeout
+from tenacity import RetryError
 from tooz import coordination
 
 from adapter import serve
@@ -40,7 +42,10 @@ class Client:
     def acquire(self, key, _ttl, wait):
         if key not in self.locks:
             self.locks[key] = self.coordinator.get_lock(key.encode())
-        return "acquired" if self.locks[key].acquire(blocking=wait or False) else "taken"
+        try:
+            return "acquired" if self.locks[key].acquire(blocking=wait or False) else "taken"
+        except (RetryError, LockTimeout):  # how memcached, postgres and zookeeper say that the wait is over
+            return "taken"
 
     def release(self, key):
         return "released" if key in self.locks and self.locks[key].release() else "not_held"

@@ -40,7 +40,7 @@ ADAPTERS = [
 TTL = {"zookeeper": 4}  # seconds; for the others 3
 # What a library is known not to keep, by a part of the message. A promise that it keeps after all is a failure too.
 KNOWN = {
-    # The library passes tenacity 8 a function of its old interface, so a taken lock is an exception.
+    # The library passes tenacity 8 a function of its old interface, so it cannot wait.
     "etcd3_lock.py": "wait() missing 1 required positional argument",
     "tooz_lock.py etcd": "wait() missing 1 required positional argument",
 }
@@ -104,8 +104,8 @@ class Broken(Exception):
 class Trial:
     """One adapter on its store."""
 
-    def __init__(self, command, store, url, errors):
-        self.command, self.store, self.errors = command, store, errors
+    def __init__(self, name, command, store, url, errors):
+        self.name, self.command, self.store, self.errors = name, command, store, errors
         self.ttl = 1000 * TTL.get(store, 3)
         self.hello = {"clients": 12, "stores": {store: url}, "ttl_ms": self.ttl}
         self.processes, self.key, self.log = [], "", []
@@ -272,7 +272,7 @@ class Trial:
         for name, promise in list(vars(Trial).items()):
             if "_" not in name or name.startswith("_") or name == "acquired_soon":
                 continue
-            self.key = f"lockbench:20261129T000000Z-c0ffee:{name}"
+            self.key = f"lockbench:20261129T000000Z-c0ffee:{re.sub('[^a-z0-9.]+', '-', self.name)}-{name}"
             begin = time.monotonic()
             try:
                 promise(self, one, other)
@@ -300,13 +300,16 @@ def examples():
     return [({"python": "example.py", "js": "example.mjs"}[language], text) for language, text in blocks]
 
 
-def main():
-    failures = long_files()
-    print(*failures, sep="\n")
-    chosen = [row for row in ADAPTERS if (sys.argv[1] if len(sys.argv) > 1 else "") in row[0]]
+def install(commands):
+    """What the adapters need."""
     languages = {PYTHON: "python", "node": "node", f"{CLIENTS}/java/start": "java"}
-    needed = sorted({languages.get(command[0], "go") for _, command, _ in chosen})
+    needed = sorted({languages.get(command[0], "go") for command in commands})
     subprocess.run([f"{CLIENTS}/install", *needed], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def private_servers(stores):
+    """A folder, and the URLs of the stores by their names."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)  # PostgreSQL runs as another user
         servers = Servers(folder)
@@ -314,39 +317,52 @@ def main():
         start = {"redis": servers.redis, "memcached": servers.memcached, "postgres": lambda: servers.postgres({}),
                  "etcd": lambda: servers.etcd(1)[0][0].replace("http", "etcd", 1),
                  "zookeeper": lambda: f"zk://{servers.zookeeper()}"}
+        try:
+            yield folder, {store: start[store]() for store in stores}
+        finally:
+            servers.stop()
+
+
+def judge(name, trial, errors):
+    """Prints what it found; returns the promises that are broken against expectation."""
+    try:
+        broken = trial.promises()
+    except Exception as problem:  # such as no answer to hello
+        broken = [f"{type(problem).__name__}: {problem}"]
+    trial.stop()
+    known = [one for one in broken if name in KNOWN and KNOWN[name] in one]
+    broken = [one for one in broken if one not in known]
+    if name in KNOWN and not known:
+        broken.append("keeps all promises, other than expected")
+    errors.seek(0)
+    said = errors.read()[-2000:].decode(errors="replace") if broken else ""
+    note = f": {len(known)} promises are known to be broken" if known else ""
+    lines = [f"{'FAILED' if broken else 'ok'} {name}{note}", *broken, *(trial.log if "-v" in sys.argv else ()), said]
+    print("\n  ".join(lines).rstrip(), flush=True)
+    return broken
+
+
+def main():
+    failures = long_files()
+    print(*failures, sep="\n")
+    chosen = [row for row in ADAPTERS if (sys.argv[1] if len(sys.argv) > 1 else "") in row[0]]
+    install([command for _, command, _ in chosen])
+    with private_servers({store for _, _, store in chosen}) as (folder, urls):
         for name, text in examples():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
         os.symlink(f"{CLIENTS}/node/node_modules", f"{folder}/node_modules")
 
-        def judge(name, command, store):
+        def one(name, command, store):
+            words = [word.replace("EXAMPLE", f"{folder}/example") for word in command]
             with open(os.path.join(folder, f"{name.replace('/', '_')}.err"), "w+b") as errors:
-                trial = Trial([word.replace("EXAMPLE", f"{folder}/example") for word in command], store, urls[store], errors)
-                try:
-                    broken = trial.promises()
-                except Exception as problem:  # such as no answer to hello
-                    broken = [f"{type(problem).__name__}: {problem}"]
-                trial.stop()
-                errors.seek(0)
-                said = errors.read()[-2000:].decode(errors="replace") if broken else ""
-            known = [one for one in broken if name in KNOWN and KNOWN[name] in one]
-            broken = [one for one in broken if one not in known]
-            if name in KNOWN and not known:
-                broken.append("keeps all promises, other than expected")
-            failures.extend(broken)
-            note = f": {len(known)} promises are known to be broken" if known else ""
-            lines = [f"{'FAILED' if broken else 'ok'} {name}{note}", *broken, *(trial.log if "-v" in sys.argv else ()), said]
-            print("\n  ".join(lines).rstrip(), flush=True)
+                return judge(name, Trial(name, words, store, urls[store], errors), errors)
 
-        try:
-            urls = {store: start[store]() for store in {store for _, _, store in chosen}}
-            with ThreadPoolExecutor(6) as pool:  # they mostly wait
-                for trial in [pool.submit(judge, *row) for row in chosen]:
-                    trial.result()
-        finally:
-            servers.stop()
-        print(f"{len(chosen)} adapters, {len(failures)} broken promises")
-        sys.exit(bool(failures))
+        with ThreadPoolExecutor(6) as pool:  # they mostly wait
+            for trial in [pool.submit(one, *row) for row in chosen]:
+                failures += trial.result()
+    print(f"{len(chosen)} adapters, {len(failures)} failures")
+    sys.exit(bool(failures))
 
 
 if __name__ == "__main__":
