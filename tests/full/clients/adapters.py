@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Do the shipped adapters speak the protocol of docs/your-lock.md, and do their libraries keep its promises? On
-private servers. Usage: adapters.py [NAME [-v]]: only the adapters whose name contains NAME; -v: with the time of each."""
+"""Do the shipped clients and the examples of docs/your-lock.md keep the promises of that page, on private servers?
+Usage: adapters.py [NAME [-v]]: only the clients whose name contains NAME; -v: with the time of each promise."""
 import contextlib
 import json
 import os
@@ -20,29 +20,13 @@ ROOT = os.path.join(HERE, "../../..")
 sys.path.insert(0, os.path.join(HERE, "../answers"))
 from servers import PATIENCE, Servers  # noqa: E402
 
-PYTHON, CLIENTS = "/usr/bin/python3", os.path.join(ROOT, "clients")
-# Name, command, store. ZooKeeper's sessions last four seconds at least.
-ADAPTERS = [
-    *((f"{file}.py {store}".strip(), [PYTHON, f"{CLIENTS}/python/{file}.py", *store.split()], store or known)
-      for file, store, known in [
-          ("redis_py", "", "redis"), ("redis_py_asyncio", "", "redis"), ("kazoo_lock", "", "zookeeper"),
-          ("etcd3_lock", "", "etcd"), ("advisory", "", "postgres"), ("django_pglocks_lock", "", "postgres"),
-          ("tooz_lock", "redis", ""), ("tooz_lock", "memcached", ""), ("tooz_lock", "etcd", ""),
-          ("tooz_lock", "zookeeper", ""), ("tooz_lock", "postgres", "")]),
-    *((f"{file}.mjs {argument}".strip(), ["node", f"{CLIENTS}/node/{file}.mjs", *argument.split()], store)
-      for file, argument, store in [
-          ("redlock", "", "redis"), ("redlock", "@sesamecare-oss/redlock", "redis"), ("redis_semaphore", "", "redis"),
-          ("etcd3_lock", "", "etcd"), ("bullmq_job", "", "redis")]),
-    ("example.py", [PYTHON, "EXAMPLE.py"], "redis"), ("example.mjs", ["node", "EXAMPLE.mjs"], "redis"),
-    ("curator", [f"{CLIENTS}/java/start", "CuratorMutex"], "zookeeper"),
-    ("etcd_mutex", [f"{ROOT}/build/clients/go/etcd_mutex"], "etcd"),
-]
+CLIENTS = os.path.join(ROOT, "clients")
 TTL = {"zookeeper": 4}  # seconds; for the others 3
 # What a library is known not to keep, by a part of the message. A promise that it keeps after all is a failure too.
 KNOWN = {
     # The library passes tenacity 8 a function of its old interface, so it cannot wait.
-    "etcd3_lock.py": "wait() missing 1 required positional argument",
-    "tooz_lock.py etcd": "wait() missing 1 required positional argument",
+    "python-etcd3": "wait() missing 1 required positional argument",
+    "tooz-etcd": "wait() missing 1 required positional argument",
 }
 TRAITS = {"expiry", "fencing", "reentrant", "renews", "waiting", "quorum"}
 
@@ -66,7 +50,8 @@ class Process:
     """An adapter's process."""
 
     def __init__(self, command, hello, errors):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                                        cwd=ROOT)
         self.pending, self.number, self.guard = {}, 0, threading.Lock()
         threading.Thread(target=self.read, daemon=True).start()
         self.about = self.ask("hello", protocol=1, options={}, **hello).answer()
@@ -272,7 +257,7 @@ class Trial:
         for name, promise in list(vars(Trial).items()):
             if "_" not in name or name.startswith("_") or name == "acquired_soon":
                 continue
-            self.key = f"lockbench:20261129T000000Z-c0ffee:{re.sub('[^a-z0-9.]+', '-', self.name)}-{name}"
+            self.key = f"lockbench:20261129T000000Z-c0ffee:{self.name}-{name}"
             begin = time.monotonic()
             try:
                 promise(self, one, other)
@@ -300,11 +285,20 @@ def examples():
     return [({"python": "example.py", "js": "example.mjs"}[language], text) for language, text in blocks]
 
 
-def install(commands):
-    """What the adapters need."""
-    languages = {PYTHON: "python", "node": "node", f"{CLIENTS}/java/start": "java"}
-    needed = sorted({languages.get(command[0], "go") for command in commands})
-    subprocess.run([f"{CLIENTS}/install", *needed], check=True, stdout=subprocess.DEVNULL)
+def shipped():
+    """The clients by name: command and store. Installs what they need."""
+    lines = subprocess.run([f"{CLIENTS}/install", "python", "node", "java", "go"], check=True, cwd=ROOT, text=True,
+                           stdout=subprocess.PIPE).stdout.splitlines()
+    commands = {name: command.split() for name, _, command in (line.partition("=") for line in lines)}
+    with ThreadPoolExecutor(4) as pool:
+        return dict(zip(commands, zip(commands.values(), pool.map(store_of, commands.values()))))
+
+
+def store_of(command):
+    """By its answer to the first hello, which comes with addresses where nobody listens."""
+    process = Process(command, {"clients": 0, "stores": {}, "ttl_ms": 10000}, subprocess.DEVNULL)
+    process.end()
+    return process.about["store"]
 
 
 @contextlib.contextmanager
@@ -345,23 +339,24 @@ def judge(name, trial, errors):
 def main():
     failures = long_files()
     print(*failures, sep="\n")
-    chosen = [row for row in ADAPTERS if (sys.argv[1] if len(sys.argv) > 1 else "") in row[0]]
-    install([command for _, command, _ in chosen])
-    with private_servers({store for _, _, store in chosen}) as (folder, urls):
+    named = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = [(name, *how) for name, how in shipped().items() if named in name]
+    with private_servers({"redis", *(store for _, _, store in chosen)}) as (folder, urls):
         for name, text in examples():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
-        os.symlink(f"{CLIENTS}/node/node_modules", f"{folder}/node_modules")
+            if named in name:
+                chosen.append((name, ["node" if name.endswith("mjs") else "/usr/bin/python3", f"{folder}/{name}"], "redis"))
+        os.symlink(os.path.abspath(f"{CLIENTS}/node/node_modules"), f"{folder}/node_modules")
 
         def one(name, command, store):
-            words = [word.replace("EXAMPLE", f"{folder}/example") for word in command]
-            with open(os.path.join(folder, f"{name.replace('/', '_')}.err"), "w+b") as errors:
-                return judge(name, Trial(name, words, store, urls[store], errors), errors)
+            with open(os.path.join(folder, f"{name}.err"), "w+b") as errors:
+                return judge(name, Trial(name, command, store, urls[store], errors), errors)
 
         with ThreadPoolExecutor(6) as pool:  # they mostly wait
             for trial in [pool.submit(one, *row) for row in chosen]:
                 failures += trial.result()
-    print(f"{len(chosen)} adapters, {len(failures)} failures")
+    print(f"{len(chosen)} clients, {len(failures)} failures")
     sys.exit(bool(failures))
 
 

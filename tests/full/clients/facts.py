@@ -7,9 +7,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from adapters import ADAPTERS, Broken, Trial, install, private_servers
-
-COMMANDS = {name: (command, store) for name, command, store in ADAPTERS}
+from adapters import Broken, Trial, private_servers, shipped
 
 
 class Fact(Trial):
@@ -105,14 +103,14 @@ def believes_after_its_session_has_ended(fact, one, other):
 
 
 FACTS = [
-    ("redis_py.py", redis_py_extend_below_a_millisecond_deletes_the_lock),
-    ("tooz_lock.py postgres", tooz_postgres_names_share_a_lock),
-    ("redlock.mjs", redlock_counts_the_validity_from_the_first_try),
-    ("redlock.mjs @sesamecare-oss/redlock", redlock_fork_counts_it_from_the_last_try),
-    ("redlock.mjs", redlock_releases_a_lost_lock_for_two_seconds),
-    ("etcd_mutex", etcd_mutex_is_reentrant_without_a_count),
-    ("etcd_mutex", etcd_mutex_grants_to_a_waiter_without_a_session),
-    ("kazoo_lock.py", believes_after_its_session_has_ended),
+    ("redis-py", redis_py_extend_below_a_millisecond_deletes_the_lock),
+    ("tooz-postgres", tooz_postgres_names_share_a_lock),
+    ("node-redlock", redlock_counts_the_validity_from_the_first_try),
+    ("sesamecare-redlock", redlock_fork_counts_it_from_the_last_try),
+    ("node-redlock", redlock_releases_a_lost_lock_for_two_seconds),
+    ("etcd-go", etcd_mutex_is_reentrant_without_a_count),
+    ("etcd-go", etcd_mutex_grants_to_a_waiter_without_a_session),
+    ("kazoo", believes_after_its_session_has_ended),
     ("curator", believes_after_its_session_has_ended),
 ]
 
@@ -129,11 +127,11 @@ def show(fact, statement):
 
 def main():
     chosen = [row for row in FACTS if len(sys.argv) < 2 or sys.argv[1] in f"{row[0]} {row[1].__name__}"]
-    install([COMMANDS[name][0] for name, _ in chosen])
-    with private_servers({COMMANDS[name][1] for name, _ in chosen}) as (folder, urls):
+    clients = shipped()
+    with private_servers({clients[name][1] for name, _ in chosen}) as (folder, urls):
         facts = []
         for number, (name, statement) in enumerate(chosen):
-            command, store = COMMANDS[name]
+            command, store = clients[name]
             facts.append(Fact(name, command, store, urls[store], open(f"{folder}/{number}.err", "wb")))
             facts[-1].key = f"lockbench:20261129T000000Z-c0ffee:{number}"
         with ThreadPoolExecutor(6) as pool:  # they mostly wait
