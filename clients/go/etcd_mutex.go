@@ -13,42 +13,41 @@ import (
 )
 
 func connect(hello request) func(request) answer {
-	config := clientv3.Config{DialTimeout: 5 * time.Second}
-	places := strings.TrimPrefix(hello.Stores["etcd"], "etcd://")
-	if at := strings.LastIndex(places, "@"); at >= 0 {
-		login, _ := url.Parse("//" + places[:at+1]) // lockbench has checked it
-		config.Username, places = login.User.Username(), places[at+1:]
-		config.Password, _ = login.User.Password()
+	all := hello.Stores["etcd"] // [scheme://][user:password@]host:port[,host:port...]
+	places := strings.Split(all[strings.LastIndexAny(all, "@/")+1:], ",")
+	config := clientv3.Config{Endpoints: places, DialTimeout: 5 * time.Second}
+	if first, err := url.Parse(strings.Split(all, ",")[0]); err == nil {
+		config.Username = first.User.Username()
+		config.Password, _ = first.User.Password()
 	}
-	config.Endpoints = strings.Split(places, ",")
-	etcd, err := clientv3.New(config) // does not wait
-	if err != nil {
-		return func(request) answer { return failed(err, true) }
-	}
+	var etcd *clientv3.Client
 	var session *concurrency.Session
+	var sessionEnds <-chan struct{}
 	mutexes := map[string]*concurrency.Mutex{}
-	ended := func() bool {
-		select {
-		case <-session.Done():
-			return true
-		default:
-			return false
-		}
-	}
 	return func(ask request) answer {
+		select {
+		case <-sessionEnds: // and its locks with it
+			session, sessionEnds, mutexes = nil, nil, map[string]*concurrency.Mutex{}
+		default:
+		}
 		switch ask.Do {
 		case "acquire":
-			if session == nil || ended() {
-				mutexes = map[string]*concurrency.Mutex{} // the session's end was theirs
-				if session, err = concurrency.NewSession(etcd, concurrency.WithTTL(int(ask.TTLMs+999)/1000)); err != nil {
-					return failed(err, true)
-				}
+			var err error
+			if etcd == nil {
+				etcd, err = clientv3.New(config)
 			}
+			if err == nil && session == nil {
+				session, err = concurrency.NewSession(etcd, concurrency.WithTTL(int(ask.TTLMs+999)/1000))
+			}
+			if err != nil {
+				return failed(err, true)
+			}
+			sessionEnds = session.Done()
 			mutex := concurrency.NewMutex(session, ask.Key)
-			// The library cannot try without waiting, so it waits at least 100 ms.
-			ctx, cancel := context.WithTimeout(ask.ctx, time.Duration(ask.WaitMs+100)*time.Millisecond)
+			wait := ask.WaitMs + 100 // the library cannot try without waiting
+			ctx, cancel := context.WithTimeout(ask.ctx, time.Duration(wait)*time.Millisecond)
 			defer cancel()
-			if err := mutex.Lock(ctx); err == nil {
+			if err = mutex.Lock(ctx); err == nil {
 				mutexes[ask.Key] = mutex
 				return answer{"outcome": "acquired", "fencing": mutex.Header().Revision}
 			} else if mutex.Key() != "\x00" || ask.ctx.Err() != nil { // "\x00": it has left the queue
@@ -56,7 +55,7 @@ func connect(hello request) func(request) answer {
 			}
 			return answer{"outcome": "taken"}
 		case "release":
-			if mutexes[ask.Key] == nil || ended() {
+			if mutexes[ask.Key] == nil {
 				return answer{"outcome": "not_held"}
 			}
 			if err := mutexes[ask.Key].Unlock(ask.ctx); err != nil {
@@ -65,12 +64,15 @@ func connect(hello request) func(request) answer {
 			delete(mutexes, ask.Key)
 			return answer{"outcome": "released"}
 		case "held":
-			return answer{"held": mutexes[ask.Key] != nil && !ended()}
+			return answer{"held": mutexes[ask.Key] != nil}
 		case "close":
-			etcd.Close()
+			if etcd != nil {
+				etcd.Close()
+			}
 			return answer{}
+		default:
+			return answer{"outcome": "unsupported"}
 		}
-		return answer{"outcome": "unsupported"}
 	}
 }
 

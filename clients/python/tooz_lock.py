@@ -13,6 +13,7 @@ from tenacity import RetryError
 from tooz import coordination
 
 from adapter import serve
+from tooz_logins import log_in
 
 SCHEMES = {"redis": "redis", "memcached": "memcached", "etcd": "etcd3", "zookeeper": "zookeeper", "postgres": "postgresql"}
 STORE = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -35,6 +36,8 @@ def url_for_tooz(hello):
 
 class Client:
     def __init__(self, hello):
+        if STORE in ("redis", "memcached", "etcd"):
+            log_in(STORE, hello["stores"][STORE])
         self.coordinator = coordination.get_coordinator(url_for_tooz(hello), uuid.uuid4().hex.encode())
         self.coordinator.start(start_heart=True)
         self.locks = {}

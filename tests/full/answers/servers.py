@@ -53,16 +53,16 @@ class Servers:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def redis(self):
+    def redis(self, *options):
         (port,) = free_ports(1)
-        self.start("redis", ["redis-server", "--port", str(port), "--save", "", "--bind", "127.0.0.1"])
+        self.start("redis", ["redis-server", "--port", str(port), "--save", "", "--bind", "127.0.0.1", *options])
         eventually("redis", lambda: listens(port))
         return f"redis://127.0.0.1:{port}"
 
-    def memcached(self):
+    def memcached(self, *options):
         (port,) = free_ports(1)
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
-        self.start("memcached", ["memcached", "-l", "127.0.0.1", "-p", str(port), *user])
+        self.start("memcached", ["memcached", "-l", "127.0.0.1", "-p", str(port), *user, *options])
         eventually("memcached", lambda: listens(port))
         return f"memcached://127.0.0.1:{port}"
 

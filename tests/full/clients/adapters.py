@@ -12,13 +12,15 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "../../..")
 sys.path.insert(0, os.path.join(HERE, "../answers"))
-from servers import PATIENCE, Servers  # noqa: E402
+from servers import PATIENCE, Servers, eventually  # noqa: E402
 
 CLIENTS = os.path.join(ROOT, "clients")
 TTL = {"zookeeper": 4}  # seconds; for the others 3
@@ -28,6 +30,8 @@ KNOWN = {
     "python-etcd3": "wait() missing 1 required positional argument",
     "tooz-etcd": "wait() missing 1 required positional argument",
 }
+# As lockbench's own servers, the stores want a login.
+REDIS_LOGIN = ["--user", "default", "off", "--user", "lockbench", "on", ">secret", "~*", "&*", "+@all"]
 TRAITS = {"expiry", "fencing", "reentrant", "renews", "waiting", "quorum"}
 
 
@@ -308,13 +312,40 @@ def private_servers(stores):
         os.chmod(folder, 0o755)  # PostgreSQL runs as another user
         servers = Servers(folder)
         signal.signal(signal.SIGTERM, lambda *_: (servers.stop(), os._exit(1)))  # adapters end with their input
-        start = {"redis": servers.redis, "memcached": servers.memcached, "postgres": lambda: servers.postgres({}),
-                 "etcd": lambda: servers.etcd(1)[0][0].replace("http", "etcd", 1),
-                 "zookeeper": lambda: f"zk://{servers.zookeeper()}"}
+        start = {"redis": lambda: with_login(servers.redis(*REDIS_LOGIN)), "postgres": lambda: servers.postgres({}),
+                 "memcached": lambda: memcached(servers, folder), "etcd": lambda: etcd(servers),
+                 "zookeeper": lambda: with_login(f"zk://{servers.zookeeper()}")}
         try:
             yield folder, {store: start[store]() for store in stores}
         finally:
             servers.stop()
+
+
+def with_login(url, user="lockbench"):
+    return url.replace("://", f"://{user}:secret@")
+
+
+def memcached(servers, folder):
+    with open(f"{folder}/users", "w", encoding="ascii") as file:
+        file.write("lockbench:secret\n")
+    return with_login(servers.memcached(f"--auth-file={folder}/users"))
+
+
+def etcd(servers):
+    (url,), _ = servers.etcd(1)
+    for method, fields in (("user/add", {"name": "root", "password": "secret"}),
+                           ("user/grant", {"user": "root", "role": "root"}), ("enable", {})):
+        ask = urllib.request.Request(f"{url}/v3/auth/{method}", json.dumps(fields).encode())
+        eventually(f"etcd: {method}", lambda: succeeds(ask))
+    return with_login(url, "root")
+
+
+def succeeds(ask):
+    try:
+        with urllib.request.urlopen(ask, timeout=PATIENCE):
+            return True
+    except urllib.error.URLError:  # also while etcd elects a leader
+        return False
 
 
 def judge(name, trial, errors):
