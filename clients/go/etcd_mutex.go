@@ -14,12 +14,11 @@ import (
 
 func connect(hello request) func(request) answer {
 	all := hello.Stores["etcd"] // [scheme://][user:password@]host:port[,host:port...]
-	places := strings.Split(all[strings.LastIndexAny(all, "@/")+1:], ",")
-	config := clientv3.Config{Endpoints: places, DialTimeout: 5 * time.Second}
-	if first, err := url.Parse(strings.Split(all, ",")[0]); err == nil {
-		config.Username = first.User.Username()
-		config.Password, _ = first.User.Password()
-	}
+	config := clientv3.Config{DialTimeout: 5 * time.Second}
+	config.Endpoints = strings.Split(all[strings.LastIndexAny(all, "@/")+1:], ",")
+	first, _ := url.Parse(strings.Split(all, ",")[0]) // lockbench has checked it
+	config.Username = first.User.Username()
+	config.Password, _ = first.User.Password()
 	var etcd *clientv3.Client
 	var session *concurrency.Session
 	var sessionEnds <-chan struct{}
@@ -70,9 +69,8 @@ func connect(hello request) func(request) answer {
 				etcd.Close()
 			}
 			return answer{}
-		default:
-			return answer{"outcome": "unsupported"}
 		}
+		return answer{"outcome": "unsupported"}
 	}
 }
 
