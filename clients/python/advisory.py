@@ -8,13 +8,19 @@ from adapter import serve
 
 class Client:
     def __init__(self, hello):
-        self.connection = psycopg.connect(hello["stores"]["postgres"], autocommit=True)
+        self.url = hello["stores"]["postgres"]
+        self.connect()
+
+    def connect(self):
+        self.connection = psycopg.connect(self.url, autocommit=True)
         self.held_now = []  # a key as often as it was acquired
 
     def ask(self, text, *values):
         return self.connection.execute(text, values).fetchone()[0]
 
     def acquire(self, key, _ttl, wait):
+        if self.connection.closed:  # and its locks are free
+            self.connect()
         try:
             if wait:
                 self.ask("SELECT set_config('lock_timeout', %s, false)", f"{max(1, round(1000 * wait))}ms")
@@ -32,7 +38,8 @@ class Client:
     def release(self, key):
         if not self.ask("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key):
             return "not_held"
-        self.held_now.remove(key)
+        if key in self.held_now:  # not after an acquisition without an answer
+            self.held_now.remove(key)
         return "released"
 
     def held(self, key):
