@@ -228,6 +228,8 @@ class Trial:
         while time.monotonic() < until:
             if not renews:
                 answer = one.ask("renew", client=0, key=self.key, ttl_ms=self.ttl).answer()
+                if answer.get("outcome") == "unsupported":
+                    break
                 if answer.get("outcome") != "renewed":
                     raise Broken(f"renew: {answer}")
             time.sleep(self.ttl / 1000 / 5)  # a fifth of what it is renewed for
