@@ -17,6 +17,7 @@ carriers    5   test       conformance and hostile servers with clients on threa
 timing      10  test       upper bounds, rates and ratios in real time
 matrix      15  test       every hazard against every strategy
 libraries   1   test,full  watching lock libraries of other languages
+clients     3   test,full,clients-python,clients-node,clients-java,clients-go  the adapters of lock libraries
 browser     1   test,full  the report in Chromium
 prometheus  3   test,full  scrapes by Prometheus, recording rules and alerts
 cluster     2   test,full  runs over several hosts: MPI in network namespaces

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Does what `lockbench choose` answers hold? Runs each file of choose/code on real servers, and follows the whole
 answers (settings, code, conditions) to five questions of users, with the faults of each.
-Usage: answers.py FOLDER LOCKBENCH [NAME]: npm installs its libraries in FOLDER; only the tests whose name contains NAME."""
+Usage: answers.py LOCKBENCH [NAME]: only the tests whose name contains NAME."""
 import contextlib
 import json
 import os
@@ -17,10 +17,10 @@ import time
 import clients
 from servers import PATIENCE, Servers, eventually
 
-MODULES, LOCKBENCH = (os.path.abspath(path) for path in sys.argv[1:3])
-os.environ["GOCACHE"] = os.path.join(MODULES, "go_cache")  # compiling etcd's client takes minutes
-ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
-CODE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../choose/code")
+LOCKBENCH = os.path.abspath(sys.argv[1])
+ONLY = sys.argv[2] if len(sys.argv) > 2 else ""
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
+CODE = f"{ROOT}/choose/code"
 WAIT = 1  # seconds
 TTL = {"mutex": 30, "once": 30, "leader": 3}
 
@@ -29,17 +29,8 @@ MAKE = {
     "py": clients.python,
     "go": clients.go,
     "java": clients.curator,
-    "mjs": lambda folder, code, use: clients.node(folder, code, use, f"{MODULES}/node_modules"),
+    "mjs": lambda folder, code, use: clients.node(folder, code, use, f"{ROOT}/clients/node/node_modules"),
 }
-
-
-def install_modules():
-    """Libraries of npm, in the folder that the part `libraries` uses too."""
-    source = os.path.join(CODE, "../../tests/full/libraries/clients")
-    subprocess.run(f"""mkdir -p {MODULES} && cd {MODULES} && exec 9>lock && flock 9 &&
-        cp {source}/package.json {source}/package-lock.json {source}/locks.mjs . &&
-        (cmp -s package-lock.json installed || (npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1 &&
-         cp package-lock.json installed))""", shell=True, check=True)
 
 
 def expect(holds, what):
@@ -366,7 +357,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers end, too
     folder = tempfile.mkdtemp(prefix="lockbench-answers-")
     os.chmod(folder, 0o755)
-    install_modules()
+    subprocess.run([f"{ROOT}/clients/install", "node"], check=True, stdout=subprocess.DEVNULL)
     tests = Tests(folder)
     failed = 0
     with contextlib.ExitStack() as stack:

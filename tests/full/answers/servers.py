@@ -1,4 +1,4 @@
-"""Private servers for the tests of `lockbench choose`, on free loopback ports, in a folder of their own."""
+"""Private servers for tests of what other languages do, on free loopback ports, in a folder of their own."""
 import contextlib
 import glob
 import json
@@ -55,11 +55,18 @@ class Servers:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def redis(self):
+    def redis(self, *options):
         (port,) = free_ports(1)
-        self.start("redis", ["redis-server", "--port", str(port), "--save", "", "--bind", "127.0.0.1"])
+        self.start("redis", ["redis-server", "--port", str(port), "--save", "", "--bind", "127.0.0.1", *options])
         eventually("redis", lambda: listens(port))
         return f"redis://127.0.0.1:{port}"
+
+    def memcached(self, *options):
+        (port,) = free_ports(1)
+        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        self.start("memcached", ["memcached", "-l", "127.0.0.1", "-p", str(port), *user, *options])
+        eventually("memcached", lambda: listens(port))
+        return f"memcached://127.0.0.1:{port}"
 
     def etcd(self, members):
         """The URLs of the clients, and the processes."""

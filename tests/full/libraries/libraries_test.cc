@@ -55,16 +55,14 @@ Client python(const Scratch& scratch, const std::string& script, Words arguments
   return {scratch, "/usr/bin/python3", arguments};
 }
 
-/// Installs the libraries of package.json once in the build folder, by the npm in PATH.
+/// A folder with the script, beside the libraries of clients/.
 const std::string& node_folder() {
   static const std::string folder = [] {
     std::string made = LOCKBENCH_BINARY_DIR "/watched_clients";
     const std::string command = fmt::format(
-        "mkdir -p {0} && cd {0} && exec 9>lock && flock 9 && "
-        "cp {1}package.json {1}package-lock.json {1}locks.mjs . && "
-        "(cmp -s package-lock.json installed || (npm ci --ignore-scripts --no-audit --no-fund "
-        ">npm.log 2>&1 && cp package-lock.json installed))",
-        made, kClients);
+        "mkdir -p {0} && cd {0} && exec 9>lock && flock 9 && cp {1}locks.mjs . && "
+        "{2}/install node >npm.log 2>&1 && ln -sfn {2}/node/node_modules .",
+        made, kClients, LOCKBENCH_SOURCE_DIR "/clients");
     if (std::system(command.c_str()) != 0) {  // NOLINT(concurrency-mt-unsafe): no other thread
       throw std::runtime_error("npm, which must be in PATH, cannot install the clients: see " +
                                made + "/npm.log");
