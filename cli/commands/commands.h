@@ -107,6 +107,7 @@ Command merge_command();
 Command renewal_command();
 Command quorum_command();
 Command capacity_command();
+Command simulate_command();
 Command check_command();
 Command compare_command();
 Command report_command();

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "strategies/carrier.h"
 #include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
 
@@ -462,6 +463,11 @@ StoreError Connection::not_understood(std::string_view expected, std::string_vie
                                       const Reply& reply) {
   close();
   return {StoreError::Kind::unanswered, display() + ": " + describe_answer(name, reply, expected)};
+}
+
+void ConnectionFactory::poll(std::span<pollfd> descriptors, Duration longest,
+                             const std::stop_token& stop) {
+  Carrier::current().poll(descriptors, longest, stop);
 }
 
 std::unique_ptr<ConnectionFactory> make_connection_factory() {
