@@ -274,12 +274,25 @@ T* RedisModel::find_as(std::string_view key, bool& wrong) {
   return value;
 }
 
-template <class T>
-T* RedisModel::make_as(std::string_view key, bool& wrong) {
+template <class T, class Act>
+Reply RedisModel::on(std::string_view key, const Act& act) {
+  bool wrong = false;
   T* const value = find_as<T>(key, wrong);
-  if (value != nullptr || wrong) return value;
-  Entry& entry = database()[std::string(key)];
-  return &entry.value.template emplace<T>();
+  if (wrong) return wrong_type();
+  static thread_local T none;  // which stays empty, as there is nothing to remove
+  Reply reply = act(value == nullptr ? none : *value);
+  if (value != nullptr) drop_if_empty<T>(key, *value);
+  return reply;
+}
+
+template <class T, class Act>
+Reply RedisModel::make(std::string_view key, const Act& act) {
+  bool wrong = false;
+  T* value = find_as<T>(key, wrong);
+  if (wrong) return wrong_type();
+  if (value == nullptr) value = &database()[std::string(key)].value.template emplace<T>();
+  changed_ = true;
+  return act(*value);
 }
 
 RedisModel::Entry& RedisModel::put(std::string_view key, std::string value) {
@@ -297,21 +310,13 @@ void RedisModel::remove(std::string_view key) {
   if (const auto found = keys.find(key); found != keys.end()) keys.erase(found);
 }
 
-void RedisModel::drop_if_empty(std::string_view key) {
-  const Entry* const entry = find(key);
-  if (entry == nullptr) return;
-  const bool empty = std::visit(
-      [](const auto& value) {
-        if constexpr (requires { value.scores; }) {
-          return value.scores.empty();
-        } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::string>) {
-          return false;
-        } else {
-          return value.empty();
-        }
-      },
-      entry->value);
-  if (empty) remove(key);
+template <class T>
+void RedisModel::drop_if_empty(std::string_view key, const T& value) {
+  if constexpr (requires { value.scores; }) {
+    if (value.scores.empty()) remove(key);
+  } else if constexpr (!std::is_same_v<T, std::string>) {
+    if (value.empty()) remove(key);
+  }
 }
 
 /// SET key value [NX] [EX s|PX ms]
@@ -418,97 +423,85 @@ Reply RedisModel::incr(Words words) {
 
 Reply RedisModel::hset(Words words) {
   if (words.size() % 2 != 0) return wrong_count(words[0]);
-  bool wrong = false;
-  Hash* const hash = make_as<Hash>(words[1], wrong);
-  if (wrong) return wrong_type();
-  std::int64_t added = 0;
-  for (std::size_t i = 2; i < words.size(); i += 2) {
-    added += hash->insert_or_assign(std::string(words[i]), std::string(words[i + 1])).second;
-  }
-  changed_ = true;
-  return integer(added);
+  return make<Hash>(words[1], [&](Hash& hash) {
+    std::int64_t added = 0;
+    for (std::size_t i = 2; i < words.size(); i += 2) {
+      added += hash.insert_or_assign(std::string(words[i]), std::string(words[i + 1])).second;
+    }
+    return integer(added);
+  });
 }
 
 Reply RedisModel::hget(Words words) {
-  bool wrong = false;
-  const Hash* const hash = find_as<Hash>(words[1], wrong);
-  if (wrong) return wrong_type();
-  if (hash == nullptr) return {};
-  const auto field = hash->find(words[2]);
-  return field == hash->end() ? Reply() : text(field->second);
+  return on<Hash>(words[1], [&](const Hash& hash) {
+    const auto field = hash.find(words[2]);
+    return field == hash.end() ? Reply() : text(field->second);
+  });
 }
 
 Reply RedisModel::hdel(Words words) {
-  bool wrong = false;
-  Hash* const hash = find_as<Hash>(words[1], wrong);
-  if (wrong) return wrong_type();
-  std::int64_t removed = 0;
-  for (const std::string_view name : words.subspan(2)) {
-    const auto field = hash == nullptr ? Hash::iterator() : hash->find(name);
-    if (hash == nullptr || field == hash->end()) continue;
-    hash->erase(field);
-    ++removed;
-  }
-  changed_ = removed > 0;
-  if (changed_) drop_if_empty(words[1]);
-  return integer(removed);
+  return on<Hash>(words[1], [&](Hash& hash) {
+    std::int64_t removed = 0;
+    for (const std::string_view name : words.subspan(2)) {
+      const auto field = hash.find(name);
+      if (field == hash.end()) continue;
+      hash.erase(field);
+      ++removed;
+    }
+    changed_ = removed > 0;
+    return integer(removed);
+  });
 }
 
 Reply RedisModel::hexists(Words words) {
-  bool wrong = false;
-  const Hash* const hash = find_as<Hash>(words[1], wrong);
-  if (wrong) return wrong_type();
-  return integer(hash != nullptr && hash->contains(words[2]) ? 1 : 0);
+  return on<Hash>(words[1],
+                  [&](const Hash& hash) { return integer(hash.contains(words[2]) ? 1 : 0); });
 }
 
 Reply RedisModel::hincrby(Words words) {
   const auto by = to_integer(words[3]);
   if (!by) return not_an_integer();
-  bool wrong = false;
-  const Hash* const before = find_as<Hash>(words[1], wrong);
-  if (wrong) return wrong_type();
-  std::int64_t sum = *by;
-  if (before != nullptr) {
-    const auto field = before->find(words[2]);
+  std::int64_t sum = 0;
+  Reply reply = on<Hash>(words[1], [&](const Hash& hash) {
+    const auto field = hash.find(words[2]);
     const auto old =
-        field == before->end() ? std::optional<std::int64_t>(0) : to_integer(field->second);
+        field == hash.end() ? std::optional<std::int64_t>(0) : to_integer(field->second);
     if (!old) return error("ERR hash value is not an integer");
-    if (__builtin_add_overflow(*old, *by, &sum)) return overflow();
-  }
-  Hash* const hash = make_as<Hash>(words[1], wrong);
-  hash->insert_or_assign(std::string(words[2]), std::to_string(sum));
-  changed_ = true;
-  return integer(sum);
+    return __builtin_add_overflow(*old, *by, &sum) ? overflow() : integer(sum);
+  });
+  if (reply.type == Reply::Type::error) return reply;
+  return make<Hash>(words[1], [&](Hash& hash) {
+    hash.insert_or_assign(std::string(words[2]), std::to_string(sum));
+    return reply;
+  });
 }
 
 // Lists.
 
 Reply RedisModel::rpush(Words words) {
-  bool wrong = false;
-  List* const list = make_as<List>(words[1], wrong);
-  if (wrong) return wrong_type();
-  list->insert(list->end(), words.begin() + 2, words.end());
-  changed_ = true;
-  grown_.emplace_back(database_, words[1]);
-  return integer(static_cast<std::int64_t>(list->size()));
+  return make<List>(words[1], [&](List& list) {
+    list.insert(list.end(), words.begin() + 2, words.end());
+    grown_.emplace_back(database_, words[1]);
+    return integer(static_cast<std::int64_t>(list.size()));
+  });
 }
 
 Reply RedisModel::blpop(Words words) {
   const auto timeout = to_double(words.back());
   if (!timeout) return error("ERR timeout is not a float or out of range");
   if (*timeout < 0) return error("ERR timeout is negative");
+  Reply popped;
   for (const std::string_view key : words.subspan(1, words.size() - 2)) {
-    bool wrong = false;
-    List* const list = find_as<List>(key, wrong);
-    if (wrong) return wrong_type();
-    if (list == nullptr) continue;
-    Reply first = text(list->front());
-    list->pop_front();
-    changed_ = true;
-    drop_if_empty(key);
-    return list_of({text(key), std::move(first)});
+    popped = on<List>(key, [&](List& list) {
+      if (list.empty()) return Reply();
+      Reply first = text(list.front());
+      list.pop_front();
+      changed_ = true;
+      return list_of({text(key), std::move(first)});
+    });
+    if (!popped.is_nil()) break;
   }
-  return {};
+  return popped;
 }
 
 // Sorted sets.
@@ -521,102 +514,86 @@ Reply RedisModel::zadd(Words words) {
     if (!score) return error("ERR value is not a valid float");
     scores.push_back(*score);
   }
-  bool wrong = false;
-  auto* const set = make_as<SortedSet>(words[1], wrong);
-  if (wrong) return wrong_type();
-  std::int64_t added = 0;
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    std::string member(words[2 * i + 3]);
-    const auto [place, is_new] = set->scores.try_emplace(member, scores[i]);
-    added += is_new ? 1 : 0;
-    if (!is_new) {
-      if (place->second == scores[i]) continue;
-      set->order.erase({place->second, member});
+  return make<SortedSet>(words[1], [&](SortedSet& set) {
+    std::int64_t added = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      std::string member(words[2 * i + 3]);
+      const auto [place, is_new] = set.scores.try_emplace(member, scores[i]);
+      if (!is_new) set.order.erase({place->second, member});
+      added += is_new ? 1 : 0;
       place->second = scores[i];
+      set.order.insert({scores[i], std::move(member)});
     }
-    set->order.insert({scores[i], std::move(member)});
-    changed_ = true;
-  }
-  return integer(added);
+    return integer(added);
+  });
 }
 
 Reply RedisModel::zrem(Words words) {
-  bool wrong = false;
-  auto* const set = find_as<SortedSet>(words[1], wrong);
-  if (wrong) return wrong_type();
-  std::int64_t removed = 0;
-  for (const std::string_view member : words.subspan(2)) {
-    if (set == nullptr) break;
-    const auto place = set->scores.find(member);
-    if (place == set->scores.end()) continue;
-    set->order.erase({place->second, place->first});
-    set->scores.erase(place);
-    ++removed;
-  }
-  changed_ = removed > 0;
-  if (changed_) drop_if_empty(words[1]);
-  return integer(removed);
+  return on<SortedSet>(words[1], [&](SortedSet& set) {
+    std::int64_t removed = 0;
+    for (const std::string_view member : words.subspan(2)) {
+      const auto place = set.scores.find(member);
+      if (place == set.scores.end()) continue;
+      set.order.erase({place->second, place->first});
+      set.scores.erase(place);
+      ++removed;
+    }
+    changed_ = removed > 0;
+    return integer(removed);
+  });
 }
 
 /// key first last [WITHSCORES]
 Reply RedisModel::range(Words words, bool reverse) {
-  auto first = to_integer(words[2]), last = to_integer(words[3]);
+  const auto first = to_integer(words[2]), last = to_integer(words[3]);
   const bool with_scores = words.size() == 5;
   if (with_scores && !equal_words(words[4], "WITHSCORES")) return syntax_error();
   if (!first || !last) return not_an_integer();
-  bool wrong = false;
-  const auto* const set = find_as<SortedSet>(words[1], wrong);
-  if (wrong) return wrong_type();
-  Reply members = list_of({});
-  if (set == nullptr) return members;
-  const auto size = static_cast<std::int64_t>(set->order.size());
-  const auto from_end = [&](std::int64_t place) { return place < 0 ? place + size : place; };
-  const std::int64_t begin = std::max<std::int64_t>(0, from_end(*first));
-  const std::int64_t end = std::min(size - 1, from_end(*last));
-  for (std::int64_t place = begin; place <= end; ++place) {
-    const std::int64_t rank = reverse ? size - 1 - place : place;
-    const auto& [score, member] = *set->order.find_by_order(static_cast<std::size_t>(rank));
-    members.elements.push_back(text(member));
-    if (with_scores) members.elements.push_back(text(score_text(score)));
-  }
-  return members;
+  return on<SortedSet>(words[1], [&](const SortedSet& set) {
+    Reply members = list_of({});
+    const auto size = static_cast<std::int64_t>(set.order.size());
+    const auto from_end = [&](std::int64_t place) { return place < 0 ? place + size : place; };
+    const std::int64_t end = std::min(size - 1, from_end(*last));
+    for (auto place = std::max<std::int64_t>(0, from_end(*first)); place <= end; ++place) {
+      const std::int64_t rank = reverse ? size - 1 - place : place;
+      const auto& [score, member] = *set.order.find_by_order(static_cast<std::size_t>(rank));
+      members.elements.push_back(text(member));
+      if (with_scores) members.elements.push_back(text(score_text(score)));
+    }
+    return members;
+  });
 }
 
 Reply RedisModel::zscore(Words words) {
-  bool wrong = false;
-  const auto* const set = find_as<SortedSet>(words[1], wrong);
-  if (wrong) return wrong_type();
-  if (set == nullptr) return {};
-  const auto place = set->scores.find(words[2]);
-  return place == set->scores.end() ? Reply() : text(score_text(place->second));
+  return on<SortedSet>(words[1], [&](const SortedSet& set) {
+    const auto place = set.scores.find(words[2]);
+    return place == set.scores.end() ? Reply() : text(score_text(place->second));
+  });
 }
 
 Reply RedisModel::zrank(Words words) {
-  bool wrong = false;
-  const auto* const set = find_as<SortedSet>(words[1], wrong);
-  if (wrong) return wrong_type();
-  if (set == nullptr) return {};
-  const auto place = set->scores.find(words[2]);
-  if (place == set->scores.end()) return {};
-  return integer(static_cast<std::int64_t>(set->order.order_of_key({place->second, place->first})));
+  return on<SortedSet>(words[1], [&](const SortedSet& set) {
+    const auto place = set.scores.find(words[2]);
+    if (place == set.scores.end()) return Reply();
+    const std::size_t rank = set.order.order_of_key({place->second, place->first});
+    return integer(static_cast<std::int64_t>(rank));
+  });
 }
 
 Reply RedisModel::zremrangebyscore(Words words) {
   const auto least = to_double(words[2]), most = to_double(words[3]);
   if (!least || !most) return error("ERR min or max is not a float");
-  bool wrong = false;
-  auto* const set = find_as<SortedSet>(words[1], wrong);
-  if (wrong) return wrong_type();
-  std::int64_t removed = 0;
-  for (; set != nullptr; ++removed) {
-    const auto place = set->order.lower_bound({*least, ""});
-    if (place == set->order.end() || place->first > *most) break;
-    set->scores.erase(set->scores.find(place->second));
-    set->order.erase(place);
-  }
-  changed_ = removed > 0;
-  if (changed_) drop_if_empty(words[1]);
-  return integer(removed);
+  return on<SortedSet>(words[1], [&](SortedSet& set) {
+    std::int64_t removed = 0;
+    for (;; ++removed) {
+      const auto place = set.order.lower_bound({*least, ""});
+      if (place == set.order.end() || place->first > *most) break;
+      set.scores.erase(set.scores.find(place->second));
+      set.order.erase(place);
+    }
+    changed_ = removed > 0;
+    return integer(removed);
+  });
 }
 
 // The others.

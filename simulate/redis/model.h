@@ -133,11 +133,17 @@ class RedisModel {
   /// Null without the key. `wrong` is set if it has another type.
   template <class T>
   T* find_as(std::string_view key, bool& wrong);
-  template <class T>
-  T* make_as(std::string_view key, bool& wrong);
+  /// `act(value)` on the value of this type, or on an empty one; it may remove, but not add. The
+  /// key goes with the last element.
+  template <class T, class Act>
+  Reply on(std::string_view key, const Act& act);
+  /// `act(value)` adds to the value, which is made if it is missing.
+  template <class T, class Act>
+  Reply make(std::string_view key, const Act& act);
   Entry& put(std::string_view key, std::string value);
   void remove(std::string_view key);
-  void drop_if_empty(std::string_view key);
+  template <class T>
+  void drop_if_empty(std::string_view key, const T& value);
   Reply expire_in(Words words, std::int64_t unit, bool absolute);
   Reply range(Words words, bool reverse);
 
