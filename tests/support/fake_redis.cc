@@ -88,6 +88,15 @@ Reply FakeRedis::execute(const Words& command, Session& session) {
   if (words[0] == "WAIT") {
     return {.type = Reply::Type::integer, .integer = std::stoll(command.at(1))};
   }
+  // On this clock no time passes between two commands, so a key goes at the end of its TTL: a real
+  // server keeps it for the rest of that millisecond.
+  for (const std::string_view word : words) {
+    Session own;
+    const std::string_view ttl[] = {"PTTL", word}, remove[] = {"DEL", word};
+    if (data_.execute(own, ttl, clock_.wall_now()).is_integer(0)) {
+      (void)data_.execute(own, remove, clock_.wall_now());
+    }
+  }
   return data_.execute(session, words, clock_.wall_now());
 }
 

@@ -107,7 +107,7 @@ class RandomCommands {
       case 1:
         return {"EXPIRE", any, seconds()};
       case 2:
-        return {pick({"PEXPIRE", "EXPIRE", "PEXPIREAT"}), any, pick({"-1", "0", "x", "1000"})};
+        return {pick({"PEXPIRE", "EXPIRE", "PEXPIREAT"}), any, pick({"-1", "0", "x", "-1000"})};
       default:
         return {pick({"PTTL", "EXISTS"}), any};
     }
