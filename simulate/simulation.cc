@@ -9,7 +9,6 @@
 #include "loadgen/run/live_run.h"
 #include "loadgen/run/local_crew.h"
 #include "results/stats/statistics.h"
-#include "simulate/redis/connection.h"
 #include "simulate/spoilt_counter.h"
 #include "strategies/registry.h"
 
@@ -125,7 +124,8 @@ class Simulation final : public loadgen::ClientHosts {
     Host& host = *hosts_[index(client)];
     auto services = std::make_unique<Services>();
     loadgen::record_services(run_, *services, nullptr);
-    services->provide<redis::ConnectionFactory>(std::make_shared<SimulatedFactory>(host, nodes_));
+    services->provide<redis::ConnectionFactory>(
+        redis::make_connection_factory(*dialers_[index(client)]));
     const auto make = [&host, random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {
       return std::make_unique<HostEnv>(host, (*random)(), true);
     };
@@ -210,10 +210,12 @@ class Simulation final : public loadgen::ClientHosts {
       nodes_.push_back(
           std::make_unique<RedisNode>(world_, network_, number, region_of(number), settings));
       nodes_.back()->clock = draw_clock();
+      servers_.push_back(nodes_.back().get());
     }
     for (int client = 0; client < plan_.workload.clients; ++client) {
       hosts_.push_back(
           std::make_unique<Host>(world_, client, region_of(client), draw_clock(), plan_.pauses));
+      dialers_.push_back(std::make_unique<SimulatedDialer>(*hosts_.back(), network_, servers_));
     }
   }
 
@@ -285,8 +287,10 @@ class Simulation final : public loadgen::ClientHosts {
   Network network_;
   const std::unique_ptr<Env> env_;
   Nodes nodes_;
+  std::vector<Server*> servers_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  loadgen::RunShared run_;  ///< its services use the machines
+  std::vector<std::unique_ptr<SimulatedDialer>> dialers_;  ///< of the hosts
+  loadgen::RunShared run_;                                 ///< its services use the machines
   std::vector<LockView> locks_;
   std::vector<int> holding_;  ///< locks, by client
   FaultPlayer players_;

@@ -10,7 +10,6 @@
 namespace lockbench::simulate {
 namespace {
 
-constexpr int kPort = 6379;
 constexpr Duration kSync = std::chrono::seconds(1);  // appendfsync everysec
 
 template <class T>
@@ -18,42 +17,29 @@ void forget(std::vector<T>& all, const T& one) {
   std::erase(all, one);
 }
 
+/// Words of a command, which has the form of an answer with texts.
+void read_words(const Reply& command, std::vector<std::string_view>& words) {
+  words.clear();
+  for (const Reply& word : command.elements) words.emplace_back(word.text);
+}
+
 }  // namespace
 
-// A connection's client end.
-
-void Wire::deliver(std::vector<Reply> replies) {
-  if (state == State::broken) return;
-  for (Reply& reply : replies) arrived.push_back(std::move(reply));
-  wake();
-}
-
-void Wire::opened() {
-  if (state == State::connecting) state = State::open;
-  wake();
-}
-
-void Wire::broke(std::string reason) {
-  if (state == State::broken) return;
-  state = State::broken;
-  why = std::move(reason);
-  wake();
-}
-
-void Wire::close() {
-  if (state == State::broken) return;
-  broke("closed");
-  node.network().send(*this, Way::to_server, host.resumes(host.world().now()),
-                      [self = shared_from_this()] { self->node.closed(self); });
-}
-
-// The server.
+/// A connection's end at the server.
+struct RedisNode::Client : Wire::Session {
+  RedisModel::Session session;
+  redis::ReplyReader reader;
+  std::deque<Reply> inbox;        ///< commands, the oldest first
+  std::uint64_t blocked = 0;      ///< number of its wait at the server; 0: none
+  std::int64_t write_offset = 0;  ///< of its last write
+  int wanted_replicas = 0;        ///< of its WAIT
+  std::vector<ListName> lists;    ///< of its BLPOP
+  std::set<std::string> channels;
+};
 
 RedisNode::RedisNode(World& world, Network& network, int its_number, int its_region,
                      RedisSettings settings)
-    : number(its_number),
-      region(its_region),
-      address(fmt::format("redis-{}:{}", its_number, kPort)),
+    : Server(its_number, its_region, fmt::format("redis-{}", its_number)),
       world_(world),
       network_(network),
       settings_(std::move(settings)),
@@ -72,38 +58,41 @@ void RedisNode::begin_data() {
   data_.limit_memory(settings_.memory, settings_.eviction, [this] { return world_.random()(); });
 }
 
-void RedisNode::accept(const std::shared_ptr<Wire>& wire) {
-  if (!alive_) {
-    network_.send(*wire, Way::to_client, world_.now(),
-                  [wire] { wire->broke("connection refused"); });
-    return;
-  }
-  // The kernel of a frozen server's machine accepts.
-  wire->accepted = true;
-  wires_.push_back(wire);
-  network_.send(*wire, Way::to_client, world_.now(), [wire] { wire->opened(); });
+RedisNode::~RedisNode() = default;
+
+RedisNode::Client* RedisNode::client_of(const std::shared_ptr<Wire>& wire) {
+  return static_cast<Client*>(wire->session.get());
 }
 
-void RedisNode::arrive(const std::shared_ptr<Wire>& wire, std::vector<CommandWords> commands) {
-  if (!wire->accepted) {
-    // Its process is gone.
-    network_.send(*wire, Way::to_client, world_.now(),
-                  [wire] { wire->broke("the connection was closed"); });
-    return;
+void RedisNode::accept(const std::shared_ptr<Wire>& wire) {
+  if (!alive_) return wire->refuse("connection refused");
+  // The kernel of a frozen server's machine accepts.
+  wire->session = std::make_unique<Client>();
+  wires_.push_back(wire);
+  wire->accepted();
+}
+
+void RedisNode::arrive(const std::shared_ptr<Wire>& wire, std::string bytes) {
+  Client* const client = client_of(wire);
+  // Its process is gone.
+  if (client == nullptr) return wire->refuse("the connection was closed");
+  const bool idle = client->inbox.empty() && client->blocked == 0;
+  client->reader.feed(bytes);
+  // Bounded by what has arrived. Our own clients send nothing else.
+  for (auto command = client->reader.next(); command && *command; command = client->reader.next()) {
+    client->inbox.push_back(**std::move(command));
   }
-  const bool idle = wire->inbox.empty() && wire->blocked == 0;
-  for (CommandWords& command : commands) wire->inbox.push_back(std::move(command));
-  if (idle) schedule(wire);
+  if (idle && !client->inbox.empty()) schedule(wire);
 }
 
 void RedisNode::closed(const std::shared_ptr<Wire>& wire) {
-  if (!wire->accepted) return;
-  wire->accepted = false;
-  wire->blocked = 0;
+  const Client* const client = client_of(wire);
+  if (client == nullptr) return;
   forget(wires_, wire);
   forget(waiting_, wire);
   leave_lists(wire);
-  for (const std::string& channel : wire->channels) forget(subscribers_[channel], wire);
+  for (const std::string& channel : client->channels) forget(subscribers_[channel], wire);
+  wire->session.reset();
 }
 
 void RedisNode::schedule(const std::shared_ptr<Wire>& wire) {
@@ -126,91 +115,90 @@ void RedisNode::await_turn() {
 
 /// Executes what the connection has sent, and answers when that is done.
 void RedisNode::work(const std::shared_ptr<Wire>& wire) {
-  if (!wire->accepted) return;
-  std::vector<Reply> replies;
+  Client* const client = client_of(wire);
+  if (client == nullptr) return;
+  std::string answers;
   busy_until_ = std::max(busy_until_, world_.now());
-  while (!wire->inbox.empty() && wire->blocked == 0) {
-    const CommandWords command = std::move(wire->inbox.front());
-    wire->inbox.pop_front();
-    command.read(words_);
+  while (!client->inbox.empty() && client->blocked == 0) {
+    const Reply command = std::move(client->inbox.front());
+    client->inbox.pop_front();
+    read_words(command, words_);
+    if (words_.empty()) continue;
     if (world_.traced()) {
-      const bool has_key = words_.size() > 1 && !equal_words(words_[0], "EVAL");
-      world_.trace(
-          "redis", number,
-          fmt::format(
-              "executes {} {} of client-{}", words_[0],
-              has_key ? words_[words_.size() > 3 && equal_words(words_[0], "EVALSHA") ? 3 : 1] : "",
-              wire->host.number));
+      world_.trace("redis", number,
+                   fmt::format("executes {} {} of client-{}", words_[0], redis::key_of(words_),
+                               wire->host.number));
     }
     const std::int64_t before = offset_;
     busy_until_ += settings_.per_command * (equal_words(words_[0], "EVALSHA") ? 2 : 1);
-    if (auto reply = execute(wire, words_)) replies.push_back(*std::move(reply));
-    if (offset_ != before) wire->write_offset = offset_;
+    if (const auto reply = execute(wire, command)) append_reply(answers, *reply);
+    if (offset_ != before) client->write_offset = offset_;
     serve_blocked();
   }
   replicate();
-  if (!replies.empty()) send(wire, std::move(replies));
+  if (!answers.empty()) wire->answer(std::move(answers), busy_until_);
 }
 
-std::optional<Reply> RedisNode::execute(const std::shared_ptr<Wire>& wire, Words words) {
-  const std::string_view name = words[0];
+std::optional<Reply> RedisNode::execute(const std::shared_ptr<Wire>& wire, const Reply& command) {
+  Client& client = *client_of(wire);
+  const std::string_view name = words_[0];
   const bool subscribes = equal_words(name, "SUBSCRIBE");
-  if ((subscribes || equal_words(name, "UNSUBSCRIBE")) && words.size() == 2) {
-    std::string channel(words[1]);
+  if ((subscribes || equal_words(name, "UNSUBSCRIBE")) && words_.size() == 2) {
+    std::string channel(words_[1]);
     auto& subscribers = subscribers_[channel];
     if (subscribes) {
-      if (wire->channels.insert(channel).second) subscribers.push_back(wire);
-    } else if (wire->channels.erase(channel) > 0) {
+      if (client.channels.insert(channel).second) subscribers.push_back(wire);
+    } else if (client.channels.erase(channel) > 0) {
       forget(subscribers, wire);
     }
     return Reply{.type = Reply::Type::array,
-                 .elements = {text(subscribes ? "subscribe" : "unsubscribe"), text(words[1]),
-                              integer(static_cast<std::int64_t>(wire->channels.size()))}};
+                 .elements = {text(subscribes ? "subscribe" : "unsubscribe"), text(channel),
+                              integer(static_cast<std::int64_t>(client.channels.size()))}};
   }
-  if (equal_words(name, "WAIT") && words.size() == 3 && !wire->session.in_transaction) {
-    return wait_for_replicas(wire, words);
+  if (equal_words(name, "WAIT") && words_.size() == 3 && !client.session.in_transaction) {
+    return wait_for_replicas(wire);
   }
-  const bool may_wait = equal_words(name, "BLPOP") && !wire->session.in_transaction;
-  Reply reply = data_.execute(wire->session, words, wall_now());
+  const bool may_wait = equal_words(name, "BLPOP") && !client.session.in_transaction;
+  Reply reply = data_.execute(client.session, words_, wall_now());
   if (!may_wait || !reply.is_nil()) return reply;
-  for (const std::string_view key : words.subspan(1, words.size() - 2)) {
-    ListName list(wire->session.database, key);
+  for (std::size_t i = 1; i + 1 < words_.size(); ++i) {
+    ListName list(client.session.database, words_[i]);
     blocked_[list].push_back(wire);
-    wire->lists.push_back(std::move(list));
+    client.lists.push_back(std::move(list));
   }
-  wire->inbox.emplace_front(words);  // to be executed again
-  const double timeout = parse_number<double>(words.back()).value_or(0);
+  const double timeout = parse_number<double>(words_.back()).value_or(0);
+  client.inbox.push_front(command);  // to be executed again
   block(wire, std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout)));
   return std::nullopt;
 }
 
 void RedisNode::block(const std::shared_ptr<Wire>& wire, Duration longest) {
-  wire->blocked = ++waits_;
+  const std::uint64_t wait = client_of(wire)->blocked = ++waits_;
   if (longest <= Duration::zero()) return;  // for ever
-  world_.at(world_.now() + longest, [this, wire, wait = wire->blocked] {
-    if (wire->blocked != wait || !wire->accepted) return;
-    const bool for_replicas = wire->wanted_replicas > 0;
-    if (!for_replicas) wire->inbox.pop_front();
-    answer(wire, for_replicas ? integer(acknowledged(wire->write_offset)) : Reply());
+  world_.at(world_.now() + longest, [this, wire, wait] {
+    Client* const client = client_of(wire);
+    if (client == nullptr || client->blocked != wait) return;
+    const bool for_replicas = client->wanted_replicas > 0;
+    if (!for_replicas) client->inbox.pop_front();
+    answer(wire, for_replicas ? integer(acknowledged(client->write_offset)) : Reply());
   });
 }
 
 /// The answer to a command that has waited.
-void RedisNode::answer(const std::shared_ptr<Wire>& wire, Reply reply) {
-  wire->blocked = 0;
-  wire->wanted_replicas = 0;
+void RedisNode::answer(const std::shared_ptr<Wire>& wire, const Reply& reply) {
+  Client& client = *client_of(wire);
+  client.blocked = 0;
+  client.wanted_replicas = 0;
   forget(waiting_, wire);
   leave_lists(wire);
-  std::vector<Reply> replies;
-  replies.push_back(std::move(reply));
-  send(wire, std::move(replies));
-  if (!wire->inbox.empty()) schedule(wire);
+  send(wire, reply);
+  if (!client.inbox.empty()) schedule(wire);
 }
 
-void RedisNode::send(const std::shared_ptr<Wire>& wire, std::vector<Reply> replies) {
-  network_.send(
-      *wire, Way::to_client, std::max(busy_until_, world_.now()),
-      [wire, replies = std::move(replies)]() mutable { wire->deliver(std::move(replies)); });
+void RedisNode::send(const std::shared_ptr<Wire>& wire, const Reply& reply) {
+  std::string bytes;
+  append_reply(bytes, reply);
+  wire->answer(std::move(bytes), std::max(busy_until_, world_.now()));
 }
 
 /// Those that wait for a list that has grown, the longest first.
@@ -220,19 +208,19 @@ void RedisNode::serve_blocked() {
     if (found == blocked_.end()) continue;
     const std::deque<std::shared_ptr<Wire>> waiting = found->second;
     for (const auto& wire : waiting) {
-      const CommandWords command = wire->inbox.front();
+      Client& client = *client_of(wire);
       std::vector<std::string_view> words;
-      command.read(words);
-      Reply reply = data_.execute(wire->session, words, wall_now());
+      read_words(client.inbox.front(), words);
+      const Reply reply = data_.execute(client.session, words, wall_now());
       if (reply.is_nil()) break;
-      wire->inbox.pop_front();
-      answer(wire, std::move(reply));
+      client.inbox.pop_front();
+      answer(wire, reply);
     }
   }
 }
 
 void RedisNode::leave_lists(const std::shared_ptr<Wire>& wire) {
-  for (const ListName& list : std::exchange(wire->lists, {})) {
+  for (const ListName& list : std::exchange(client_of(wire)->lists, {})) {
     const auto found = blocked_.find(list);
     if (found == blocked_.end()) continue;
     std::erase(found->second, wire);
@@ -244,8 +232,8 @@ std::int64_t RedisNode::publish(std::string_view channel, std::string_view messa
   const auto found = subscribers_.find(channel);
   if (found == subscribers_.end()) return 0;
   for (const auto& wire : found->second) {
-    send(wire, {Reply{.type = Reply::Type::array,
-                      .elements = {text("message"), text(channel), text(message)}}});
+    send(wire,
+         {.type = Reply::Type::array, .elements = {text("message"), text(channel), text(message)}});
   }
   return static_cast<std::int64_t>(found->second.size());
 }
@@ -289,19 +277,21 @@ void RedisNode::acknowledge(std::size_t replica, std::int64_t offset) {
   replicas_[replica].acknowledged = std::max(replicas_[replica].acknowledged, offset);
   const std::vector<std::shared_ptr<Wire>> waiting = waiting_;
   for (const auto& wire : waiting) {
-    const int enough = acknowledged(wire->write_offset);
-    if (enough >= wire->wanted_replicas) answer(wire, integer(enough));
+    const Client& client = *client_of(wire);
+    const int enough = acknowledged(client.write_offset);
+    if (enough >= client.wanted_replicas) answer(wire, integer(enough));
   }
 }
 
-std::optional<Reply> RedisNode::wait_for_replicas(const std::shared_ptr<Wire>& wire, Words words) {
-  const auto wanted = parse_number<int>(words[1]), timeout = parse_number<int>(words[2]);
+std::optional<Reply> RedisNode::wait_for_replicas(const std::shared_ptr<Wire>& wire) {
+  Client& client = *client_of(wire);
+  const auto wanted = parse_number<int>(words_[1]), timeout = parse_number<int>(words_[2]);
   if (!wanted || !timeout || *timeout < 0) {
-    return Reply{.type = Reply::Type::error, .text = "ERR value is not an integer or out of range"};
+    return error("ERR value is not an integer or out of range");
   }
-  const int have = acknowledged(wire->write_offset);
+  const int have = acknowledged(client.write_offset);
   if (have >= *wanted) return integer(have);
-  wire->wanted_replicas = *wanted;
+  client.wanted_replicas = *wanted;
   waiting_.push_back(wire);
   block(wire, std::chrono::milliseconds(*timeout));
   return std::nullopt;
@@ -322,9 +312,8 @@ void RedisNode::sync_disk() {
 void RedisNode::break_all(const std::string& why) {
   ++life_;
   for (const auto& wire : wires_) {
-    wire->accepted = false;
-    wire->blocked = 0;
-    network_.send(*wire, Way::to_client, world_.now(), [wire, why] { wire->broke(why); });
+    wire->session.reset();
+    wire->refuse(why);
   }
   wires_.clear();
   ready_.clear();

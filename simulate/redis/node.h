@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "simulate/redis/model.h"
 #include "simulate/wire.h"
 
 namespace lockbench::simulate {
@@ -30,20 +32,18 @@ struct RedisSettings {
 
 /// A Redis server with its replicas, at one address: after a failover, clients reach the new
 /// primary there. Executes one command after the other.
-class RedisNode {
+class RedisNode final : public Server {
  public:
   RedisNode(World& world, Network& network, int number, int region, RedisSettings settings);
   RedisNode(const RedisNode&) = delete;
   RedisNode& operator=(const RedisNode&) = delete;
+  ~RedisNode() override;
 
-  const int number, region;
   Clock clock;
-  const std::string address;  ///< "redis-0:6379"
 
-  // Messages of clients arrive.
-  void accept(const std::shared_ptr<Wire>& wire);
-  void arrive(const std::shared_ptr<Wire>& wire, std::vector<CommandWords> commands);
-  void closed(const std::shared_ptr<Wire>& wire);
+  void accept(const std::shared_ptr<Wire>& wire) override;
+  void arrive(const std::shared_ptr<Wire>& wire, std::string bytes) override;
+  void closed(const std::shared_ptr<Wire>& wire) override;
 
   // Faults.
   /// Its machine dies: connections break, and only what is on disk comes back.
@@ -55,10 +55,8 @@ class RedisNode {
   bool fail_over();
   bool evict(bool only_volatile);
 
-  RedisModel& data() { return data_; }
-  Network& network() { return network_; }
-
  private:
+  struct Client;
   struct Replica {
     RedisModel data{};
     std::int64_t received = 0;  ///< changes executed
@@ -66,16 +64,18 @@ class RedisNode {
     TimePoint last_arrival{};
   };
 
+  /// Null: the server does not know the connection any more.
+  static Client* client_of(const std::shared_ptr<Wire>& wire);
   WallTime wall_now() const { return clock.wall(world_.now(), world_.carrier().wall_now()); }
   void work(const std::shared_ptr<Wire>& wire);
   void schedule(const std::shared_ptr<Wire>& wire);
   void await_turn();
-  /// Nothing if the command waits.
-  std::optional<Reply> execute(const std::shared_ptr<Wire>& wire, Words words);
-  std::optional<Reply> wait_for_replicas(const std::shared_ptr<Wire>& wire, Words words);
+  /// Of `words_`; nothing if the command waits.
+  std::optional<Reply> execute(const std::shared_ptr<Wire>& wire, const Reply& command);
+  std::optional<Reply> wait_for_replicas(const std::shared_ptr<Wire>& wire);
   void block(const std::shared_ptr<Wire>& wire, Duration longest);
-  void answer(const std::shared_ptr<Wire>& wire, Reply reply);
-  void send(const std::shared_ptr<Wire>& wire, std::vector<Reply> replies);
+  void answer(const std::shared_ptr<Wire>& wire, const Reply& reply);
+  void send(const std::shared_ptr<Wire>& wire, const Reply& reply);
   void serve_blocked();
   void leave_lists(const std::shared_ptr<Wire>& wire);
   int acknowledged(std::int64_t offset) const;
@@ -106,7 +106,7 @@ class RedisNode {
   std::vector<RedisModel::Write> unsent_;
   RedisModel disk_;
   std::vector<std::pair<TimePoint, RedisModel::Write>> unsynced_;
-  std::vector<std::string_view> words_;  ///< reused
+  std::vector<std::string_view> words_;  ///< of the command under way; reused
 };
 
 /// The servers of a simulation, by their numbers.

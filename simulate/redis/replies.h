@@ -22,6 +22,31 @@ inline redis::Reply error(std::string message) {
   return {.type = redis::Reply::Type::error, .text = std::move(message), .code = code};
 }
 
+/// In the Redis protocol, as a server sends it.
+inline void append_reply(std::string& out, const redis::Reply& reply) {
+  using Type = redis::Reply::Type;
+  const auto line = [&out](char mark, std::string_view rest) {
+    (out += mark).append(rest).append("\r\n");
+  };
+  switch (reply.type) {
+    case Type::nil:
+      return line('$', "-1");
+    case Type::status:
+      return line('+', reply.text);
+    case Type::error:
+      return line('-', reply.text);
+    case Type::integer:
+      return line(':', std::to_string(reply.integer));
+    case Type::string:
+      line('$', std::to_string(reply.text.size()));
+      out.append(reply.text).append("\r\n");
+      return;
+    case Type::array:
+      line('*', std::to_string(reply.elements.size()));
+      for (const redis::Reply& element : reply.elements) append_reply(out, element);
+  }
+}
+
 /// Commands and their options may be in small letters.
 inline bool equal_words(std::string_view word, std::string_view upper) {
   return std::ranges::equal(word, upper, {}, [](char c) {

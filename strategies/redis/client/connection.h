@@ -200,10 +200,14 @@ class ConnectionFactory {
   virtual std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint,
                                                       const Timeouts& timeouts, Env& env) = 0;
   /// As Carrier::poll(), for descriptors of its connections.
-  virtual void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop);
+  virtual void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) {
+    Dialer::real().poll(descriptors, longest, stop);
+  }
 };
 
-/// Real connections, over TCP, TLS or a unix socket.
+/// Connections over TCP, TLS or a unix socket, or over those that `dialer` opens; it must outlive
+/// the factory.
+std::unique_ptr<ConnectionFactory> make_connection_factory(Dialer& dialer);
 std::unique_ptr<ConnectionFactory> make_connection_factory();
 
 }  // namespace lockbench::redis
