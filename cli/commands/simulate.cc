@@ -273,7 +273,7 @@ Command simulate_command() {
   return make_command<SimulateOptions>(
       {.task = kMeasure,
        .summary = "Play strategies on simulated machines: rare faults, many clients, long times.",
-       .example = "lockbench simulate redis-set-nx-lua --clients 100 --rate 50 --hold 1s "
+       .example = "lockbench simulate redis-set-nx-lua --clients 100 --keys 10 --rate 5 --hold 1s "
                   "--ttl 3s --pauses 0.1%@5s --duration 24h"},
       simulate_strategies);
 }
