@@ -142,8 +142,10 @@ std::optional<double> parse_rate(std::string_view text) {
                         : unit == 'd' ? kDay
                         : unit == 'y' ? 365.25 * kDay
                                       : 0;
-  if (!count || !(*count > 0) || length == 0) return std::nullopt;
-  return *count / length;
+  // Bounds the events of a moment.
+  constexpr double kMostPerSecond = 1000;
+  const bool fits = count && length > 0 && *count > 0 && *count / length <= kMostPerSecond;
+  return fits ? std::optional(*count / length) : std::nullopt;
 }
 
 // Hosts.

@@ -95,7 +95,7 @@ class Clock {
   Duration phase_{}, offset_{};
 };
 
-/// Events per second, from "3/h": per s, m, h, d or y.
+/// Events per second, from "3/h": per s, m, h, d or y; at most a thousand.
 std::optional<double> parse_rate(std::string_view text);
 
 /// How often and how long the machines of clients stand still, as for a garbage collection.

@@ -175,7 +175,7 @@ TEST(Simulation, AWrongFaultIsNamedWithItsLine) {
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error(), AllOf(HasSubstr("my.faults, line 3"), HasSubstr("failover often 30s"),
                                   HasSubstr("failover RATE LENGTH")));
-  for (const char* const wrong : {"1%", "x%@2s", "101%@2s", "1/w@2s", "1%@fast"}) {
+  for (const char* const wrong : {"1%", "x%@2s", "101%@2s", "1/w@2s", "inf/s@1s", "1001/s@1s", "1%@fast"}) {
     const auto pauses = Pauses::parse(wrong);
     ASSERT_FALSE(pauses) << wrong;
     EXPECT_THAT(pauses.error(), HasSubstr(wrong));
