@@ -125,7 +125,7 @@ class Simulation final : public loadgen::ClientHosts {
     auto services = std::make_unique<Services>();
     loadgen::record_services(run_, *services, nullptr);
     services->provide<redis::ConnectionFactory>(
-        redis::make_connection_factory(*dialers_[index(client)]));
+        redis::make_connection_factory_on(*dialers_[index(client)]));
     const auto make = [&host, random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {
       return std::make_unique<HostEnv>(host, (*random)(), true);
     };

@@ -474,12 +474,12 @@ StoreError Connection::not_understood(std::string_view expected, std::string_vie
   return {StoreError::Kind::unanswered, display() + ": " + describe_answer(name, reply, expected)};
 }
 
-std::unique_ptr<ConnectionFactory> make_connection_factory(Dialer& dialer) {
+std::unique_ptr<ConnectionFactory> make_connection_factory_on(Dialer& dialer) {
   return std::make_unique<SocketFactory>(dialer);
 }
 
 std::unique_ptr<ConnectionFactory> make_connection_factory() {
-  return make_connection_factory(Dialer::real());
+  return make_connection_factory_on(Dialer::real());
 }
 
 }  // namespace lockbench::redis

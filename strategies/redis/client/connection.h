@@ -207,7 +207,7 @@ class ConnectionFactory {
 
 /// Connections over TCP, TLS or a unix socket, or over those that `dialer` opens; it must outlive
 /// the factory.
-std::unique_ptr<ConnectionFactory> make_connection_factory(Dialer& dialer);
+std::unique_ptr<ConnectionFactory> make_connection_factory_on(Dialer& dialer);
 std::unique_ptr<ConnectionFactory> make_connection_factory();
 
 }  // namespace lockbench::redis
