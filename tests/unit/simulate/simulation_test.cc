@@ -115,6 +115,30 @@ TEST(Simulation, AServerThatIsAwayIsAnOutage) {
   EXPECT_GT(outcome.sections, 500U);
 }
 
+TEST(Simulation, FaultsOfTheNetworkAndOfServersAreFelt) {
+  const auto play = [](const char* lines) {
+    Plan plan = plan_for("redis-set-nx-lua");
+    plan.workload.duration = 5min;
+    plan.workload.strategy.command_timeout = 500ms;
+    plan.faults = faults(lines);
+    return test::must(simulate(plan, 1));
+  };
+  const Outcome healthy = play("");
+  EXPECT_EQ(healthy.outage, Duration::zero());
+  for (const char* const away : {"partition:1 2/m 4s", "partition-to:1 2/m 4s",
+                                 "partition-from:1 2/m 4s", "store-freeze 2/m 4s"}) {
+    const Outcome outcome = play(away);
+    EXPECT_GT(outcome.longest_outage, 2s) << away;
+    EXPECT_LT(outcome.sections, healthy.sections) << away;
+    EXPECT_EQ(outcome.violations, 0U) << away;
+  }
+  for (const char* const slow : {"delay:200ms 60/m 2s", "loss:0.05"}) {
+    EXPECT_GT(play(slow).acquired.mean(), healthy.acquired.mean() + 10ms) << slow;
+  }
+  // A drift of a thousandth of the TTL is no danger.
+  EXPECT_EQ(play("clock-drift:1000\nclock-offset:100ms").violations, 0U);
+}
+
 TEST(Simulation, ADeadClientsLockIsFreeAfterItsTtlAndAnotherTakesItsPlace) {
   Plan plan = plan_for("redis-set-nx-lua");
   plan.workload.ttl = 4s;
@@ -175,7 +199,8 @@ TEST(Simulation, AWrongFaultIsNamedWithItsLine) {
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error(), AllOf(HasSubstr("my.faults, line 3"), HasSubstr("failover often 30s"),
                                   HasSubstr("failover RATE LENGTH")));
-  for (const char* const wrong : {"1%", "x%@2s", "101%@2s", "1/w@2s", "inf/s@1s", "1001/s@1s", "1%@fast"}) {
+  for (const char* const wrong :
+       {"1%", "x%@2s", "101%@2s", "1/w@2s", "inf/s@1s", "1001/s@1s", "1%@fast"}) {
     const auto pauses = Pauses::parse(wrong);
     ASSERT_FALSE(pauses) << wrong;
     EXPECT_THAT(pauses.error(), HasSubstr(wrong));
