@@ -113,7 +113,12 @@ class Seeds {
       : options_(options), console_(console), stop_(std::move(stop)) {}
 
   /// Those that were played before a stop. Throws UsageError if they cannot begin.
-  std::vector<simulate::Outcome> play(const simulate::Plan& plan) {
+  std::vector<simulate::Outcome> play(simulate::Plan plan) {
+    if (options_.seeds == 1) {
+      plan.on_progress = [this, name = plan.strategy->name](double share) {
+        console_.status(fmt::format("{} {:.0f} %", name, 100 * share));
+      };
+    }
     const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const int jobs = std::min(options_.seeds, options_.jobs.value_or(cores));
     std::vector<std::optional<simulate::Outcome>> outcomes(

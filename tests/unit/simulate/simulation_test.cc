@@ -118,7 +118,7 @@ TEST(Simulation, AServerThatIsAwayIsAnOutage) {
 TEST(Simulation, FaultsOfTheNetworkAndOfServersAreFelt) {
   const auto play = [](const char* lines) {
     Plan plan = plan_for("redis-set-nx-lua");
-    plan.workload.duration = 5min;
+    plan.workload.duration = 2min;
     plan.workload.strategy.command_timeout = 500ms;
     plan.faults = faults(lines);
     return test::must(simulate(plan, 1));
