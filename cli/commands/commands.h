@@ -109,6 +109,7 @@ Command merge_command();
 Command renewal_command();
 Command quorum_command();
 Command capacity_command();
+Command simulate_command();
 Command check_command();
 Command check_client_command();
 Command compare_command();

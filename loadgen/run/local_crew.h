@@ -206,21 +206,24 @@ class LocalCrew {
   }
 
   void run_client(int number) {
-    for (int life = 0; live(number, life) && await_replacement(); ++life) {
+    for (int life = 0; live(number, life) && await_replacement(number); ++life) {
     }
   }
 
   /// A killed client is dead until another one takes its place; false: until the end.
-  bool await_replacement() {
+  bool await_replacement(int number) {
     constexpr Duration kLook = std::chrono::milliseconds(10);
     Carrier& carrier = Carrier::current();
-    while (run_.victim->is_dead() && !run_.over.stop_requested()) {
+    const auto is_dead = [&] {
+      return run_.hosts != nullptr ? run_.hosts->is_dead(number) : run_.victim->is_dead();
+    };
+    while (is_dead() && !run_.over.stop_requested()) {
       carrier.wait(nullptr, carrier.now() + kLook, run_.over.get_token());
     }
     return !run_.over.stop_requested();
   }
 
-  /// Returns whether it was killed, and so may be replaced.
+  /// Returns whether it may be replaced: it was killed, or is to be started again.
   bool live(int number, int life) {
     Worker worker(run_, number, life);
     const StoreResult<void> connected = worker.connect();
@@ -233,8 +236,13 @@ class LocalCrew {
       }
     });
     if (!connected) {
-      if (life > 0) run_.recorder.failure(connected.error().message);
-      return false;
+      if (life == 0) return false;
+      run_.recorder.failure(connected.error().message);
+      if (run_.hosts == nullptr) return false;
+      // Its host starts it again.
+      Carrier& carrier = Carrier::current();
+      carrier.wait(nullptr, carrier.now() + kRestart, run_.over.get_token());
+      return true;
     }
     work(worker);
     if (worker.is_dead()) return true;
@@ -271,6 +279,7 @@ class LocalCrew {
     });
   }
 
+  static constexpr Duration kRestart = std::chrono::seconds(1);
   static constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
   // A server's accept queue is short: with more, connections wait for retransmissions.
   static constexpr int kConnectingAtOnce = 64;

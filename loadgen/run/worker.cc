@@ -22,7 +22,10 @@ std::uint64_t stream_of(const RunShared& run, int number, int life) {
   return static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(life) * clients;
 }
 
-std::unique_ptr<Services> services_of_victim(RunShared& run, int number) {
+std::unique_ptr<Services> own_services(RunShared& run, int number, int life) {
+  // From the middle of the numbers, as the clients' streams count from 0.
+  const std::uint64_t stream = (std::uint64_t{1} << 62) + stream_of(run, number, life);
+  if (run.hosts != nullptr) return run.hosts->make_services(number, Random(run.nonce, stream)());
   if (!run.victim || number != Victim::kClient) return nullptr;
   auto services = std::make_unique<Services>();
   record_services(run, *services, run.victim.get());
@@ -30,7 +33,9 @@ std::unique_ptr<Services> services_of_victim(RunShared& run, int number) {
 }
 
 std::unique_ptr<Env> env_of(const RunShared& run, int number, int life) {
-  auto env = run.make_env(Random(run.nonce, stream_of(run, number, life))());
+  const std::uint64_t seed = Random(run.nonce, stream_of(run, number, life))();
+  if (run.hosts != nullptr) return run.hosts->make_env(number, seed);
+  auto env = run.make_env(seed);
   if (!run.victim || number != Victim::kClient) return env;
   return std::make_unique<VictimEnv>(*run.victim, std::move(env));
 }
@@ -49,7 +54,7 @@ Worker::Worker(RunShared& run, int number, int life)
     : run_(run),
       number_(number),
       over_(run.over.get_token()),
-      own_services_(services_of_victim(run, number)),
+      own_services_(own_services(run, number, life)),
       base_env_(env_of(run, number, life)),
       env_(*base_env_, over_,
            [this](std::string_view command, Duration taken, TimePoint ended) {
@@ -116,7 +121,10 @@ void Worker::use_once() {
 }
 
 void Worker::work() {
-  while (!over() && !dead_) {
+  const auto is_dead = [this] {
+    return dead_ || (run_.hosts != nullptr && run_.hosts->is_dead(number_));
+  };
+  while (!over() && !is_dead()) {
     const std::optional<TimePoint> intended = is_rival() ? next_call() : next_start();
     if (!intended || !next_transaction(*intended)) break;
     section(*intended);
@@ -128,6 +136,7 @@ void Worker::work() {
     // request.
     if (!has_store_ || ++sections_ % kSectionsPerYield == 0) carrier_.yield();
   }
+  dead_ = is_dead();
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
   end_wait();
 }
@@ -323,6 +332,7 @@ bool Worker::hold() {
     base_env_->wait(nullptr, until, over_);
   }
   if (one_more) run_.pool->give_back();
+  if (run_.hosts != nullptr && run_.hosts->is_dead(number_)) dead_ = true;
   return true;
 }
 
@@ -330,6 +340,7 @@ void Worker::die() {
   const TimePoint now = base_env_->now();
   for (std::size_t place = 0; place < held_.size(); ++place) {
     const Held& held = held_[place];
+    if (run_.hosts != nullptr) run_.hosts->leaves(number_, held.key);
     history::Process* const process = held.unprotected ? nullptr : process_of(place);
     if (process != nullptr) {
       process->release(now);

@@ -17,6 +17,7 @@
 #include "loadgen/record/handoff.h"
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
+#include "loadgen/run/client_hosts.h"
 #include "loadgen/run/connection_pool.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/runner.h"
@@ -77,6 +78,7 @@ struct RunShared {
   std::unique_ptr<Meetings> meetings{};    ///< of a canary's load only
   std::unique_ptr<Victim> victim{};        ///< of a run with faults of clients only
   std::unique_ptr<ConnectionPool> pool{};  ///< null: each client has its own connection
+  ClientHosts* hosts = nullptr;            ///< null: all clients are in one process
   Share share{};                           ///< of the clients, which are numbered over all shares
   history::Log* history = nullptr;         ///< may be null
 
@@ -212,7 +214,7 @@ class Worker {
   bool hold();
   void enter_unprotected(int key, Mode mode, const AcquireMark& mark, TimePoint now);
   void read_counter(Held& held);
-  bool is_victim() const { return own_services_ != nullptr; }
+  bool is_victim() const { return run_.victim && number_ == Victim::kClient; }
   /// Forgets the locks without giving them back.
   void die();
   /// Writes the counter back, unless the lock is shared.
@@ -242,7 +244,7 @@ class Worker {
   RunShared& run_;
   const int number_;
   const std::stop_token over_;
-  std::unique_ptr<Services> own_services_;  ///< of the victim of faults only
+  std::unique_ptr<Services> own_services_;  ///< of the victim of faults, or on a host of its own
   std::unique_ptr<Env> base_env_;
   std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< by name
   MeteredEnv env_;

@@ -91,6 +91,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   request_.deadline = deadline;
   const Effort before = env_.effort();
   const WaitTicket wait = run_.handoff.begin_wait(key, wanted.mode);
+  if (run_.hosts != nullptr) run_.hosts->asks(number_, key);
   history::Process* const process = process_of(held_.size());
   if (process != nullptr) {
     // The part of the name that differs between runs and keys: redis-queue:1:0.
@@ -106,6 +107,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   phase_ = phase_of_end(ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   if (result.outcome != AcquireOutcome::acquired) {
+    if (run_.hosts != nullptr) run_.hosts->gave_up(number_, key);
     if (process != nullptr) {
       const bool unknown = result.outcome == AcquireOutcome::unknown;
       process->end(unknown ? history::Outcome::info : history::Outcome::fail, ended);
@@ -128,6 +130,9 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
       held_.emplace_back(Held{.key = key, .lease = *std::move(result.lease), .granted_at = ended});
   const Lease& lease = held.lease;
   run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
+  if (run_.hosts != nullptr) {
+    run_.hosts->granted(number_, key, lease, ended - intended, transaction_.hold);
+  }
   if (process != nullptr) process->end(history::Outcome::ok, ended, lease.fencing);
   note_grant(key, wait, intended, ended);
   read_counter(held);
@@ -168,6 +173,7 @@ void Worker::give_back(bool written) {
     history::Process* const process = held->unprotected ? nullptr : process_of(place);
     if (process != nullptr) process->release(now);
     run_.audit.leave(held->key, held->lease.mode, now);
+    if (run_.hosts != nullptr) run_.hosts->leaves(number_, held->key);
     // Omits holds cut short by the end of the run.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
   }

@@ -126,6 +126,13 @@ LOCKBENCH_DESCRIBE(Capacity, strategy, objective, clients, keys, lowest, highest
                    limit_reason, confirmed, (violated), planned_rate, utilisation, headroom,
                    (keys_needed), rates)
 
+LOCKBENCH_DESCRIBE(Estimate, value, low, high)
+LOCKBENCH_DESCRIBE(SimulatedRegion, region, acquire)
+LOCKBENCH_DESCRIBE(Simulation, strategy, clients, keys, seeds, first_seed, sections,
+                   simulated_seconds, violations, per_million, per_year, causes, lost_updates,
+                   lost_updates_fenced, availability, longest_outage_seconds, acquire, regions,
+                   errors)
+
 template <class Visitor>
 void describe(Visitor& v, Is<Observed> auto& family) {
   LOCKBENCH_VISIT(family, store, endpoint, family, source, accuracy)
@@ -147,8 +154,8 @@ template <class Visitor>
 void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
   LOCKBENCH_VISIT(result, id, started_at, (command), interrupted, (exit_code), lockbench,
-                  environment, workload, skipped, runs, (hazards), (capacity), (observed), (locks),
-                  (findings), (sources), (proposals))
+                  environment, workload, skipped, runs, (hazards), (capacity), (simulation),
+                  (observed), (locks), (findings), (sources), (proposals))
 }
 
 #undef LOCKBENCH_VISIT

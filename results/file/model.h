@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -468,6 +469,42 @@ struct Capacity {
   }
 };
 
+// What `simulate` found.
+
+/// A rate, with its interval of 95 %; NaN if nothing was simulated.
+struct Estimate {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  double low = std::numeric_limits<double>::quiet_NaN();
+  double high = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// The waits of the clients of a region until their grants.
+struct SimulatedRegion {
+  std::string region;
+  Distribution acquire;
+};
+
+/// One strategy, on simulated machines, with several seeds. A violation is a grant while another
+/// client held the lock in a mode that excludes it.
+struct Simulation {
+  std::string strategy;
+  std::uint64_t clients = 0, keys = 0;
+  std::uint64_t seeds = 0, first_seed = 0;
+  std::uint64_t sections = 0;
+  double simulated_seconds = 0;  ///< measured, over all seeds
+  std::uint64_t violations = 0;
+  Estimate per_million{}, per_year{};  ///< violations: per million sections, and per year
+  std::map<std::string, std::uint64_t> causes{};  ///< of the violations
+  /// Updates lost at a resource that trusts the lock, and at one that checks fencing numbers.
+  std::uint64_t lost_updates = 0, lost_updates_fenced = 0;
+  /// Share of the time in which a free lock was granted within a second to clients that wanted it.
+  double availability = std::numeric_limits<double>::quiet_NaN();
+  double longest_outage_seconds = 0;
+  Distribution acquire;
+  std::vector<SimulatedRegion> regions{};  ///< empty: all on one machine
+  std::vector<std::string> errors{};       ///< distinct, not all
+};
+
 // What `watch` saw.
 
 /// Counts of events of one lock, or of the locks of a family, since the watch began.
@@ -563,6 +600,7 @@ struct Result {
   std::vector<Run> runs;
   std::optional<std::vector<Hazard>> hazards;
   std::optional<std::vector<Capacity>> capacity;
+  std::optional<std::vector<Simulation>> simulation;
   std::optional<std::vector<Observed>> observed;  ///< only of a watch
   std::vector<ObservedLock> locks;
   std::vector<ObservedFinding> findings;

@@ -107,6 +107,13 @@ double poisson_lower_bound(double events) {
   return events > kFewest ? boost::math::gamma_p_inv(events, 0.05, InDouble()) : 0;
 }
 
+Interval poisson_interval(double events) {
+  if (events > kMany) return {events, events};
+  constexpr double kFewest = 0.1, kTail = 0.025;
+  return {events > kFewest ? boost::math::gamma_p_inv(events, kTail, InDouble()) : 0,
+          boost::math::gamma_p_inv(std::max(0.0, events) + 1, 1 - kTail, InDouble())};
+}
+
 std::optional<double> most_per_million(std::uint64_t events, std::uint64_t trials) {
   if (trials == 0) return std::nullopt;
   const double most = poisson_upper_bound(static_cast<double>(events));

@@ -27,6 +27,9 @@ double jain_index(std::span<const std::uint64_t> shares);
 double poisson_upper_bound(double events);
 double poisson_lower_bound(double events);
 
+/// Two-sided 95 % confidence interval of a Poisson mean after `events`, likewise (Garwood, 1936).
+Interval poisson_interval(double events);
+
 /// Upper bound on the events in a million trials, with a confidence of 95 %; nothing without
 /// trials.
 std::optional<double> most_per_million(std::uint64_t events, std::uint64_t trials);

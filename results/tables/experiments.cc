@@ -260,6 +260,71 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
   return table_of(fields, capacities);
 }
 
+namespace {
+
+/// "0 (up to 1.9)", "12 (8.1 to 17)".
+Cell estimate_cell(const Estimate& estimate) {
+  const std::string value = human_number(estimate.value);
+  if (!std::isfinite(estimate.value)) return {};
+  const Tone tone = estimate.low > 0 ? Tone::bad : Tone::plain;
+  return {estimate.value, tone,
+          estimate.low > 0 ? fmt::format("{} ({} to {})", value, human_number(estimate.low),
+                                         human_number(estimate.high))
+                           : fmt::format("{} (up to {})", value, human_number(estimate.high))};
+}
+
+}  // namespace
+
+Table simulation_table(const std::vector<Simulation>& simulations) {
+  const auto acquire = [](double Distribution::*figure) {
+    return [figure](const Simulation& one) { return figure_cell(one.acquire, figure); };
+  };
+  static const std::vector<Field<Simulation>> fields{
+      {{"strategy", "", "strategy"}, &Simulation::strategy},
+      {{"seeds", "", "seeds", Unit::count, 6}, &Simulation::seeds},
+      {{"simulated_seconds", "", "time", Unit::seconds, 5}, &Simulation::simulated_seconds},
+      {{"sections", "", "sections", Unit::count, 4}, &Simulation::sections},
+      {{"violations", "two", "holders", Unit::count}, &Simulation::violations},
+      {{"violations_per_million", "per", "million (95 %)", Unit::number},
+       [](const Simulation& one) { return estimate_cell(one.per_million); }},
+      {{"violations_per_year", "per", "year (95 %)", Unit::number, 2},
+       [](const Simulation& one) { return estimate_cell(one.per_year); }},
+      {{"lost_updates", "updates", "lost", Unit::count, 1}, &Simulation::lost_updates},
+      {{"lost_updates_fenced", "lost if", "fenced", Unit::count, 3},
+       &Simulation::lost_updates_fenced},
+      {{"availability", "", "available", Unit::share, 1},
+       [](const Simulation& one) -> Cell {
+         return {one.availability, Tone::plain, fmt::format("{:.5g} %", 100 * one.availability)};
+       }},
+      {{"longest_outage_seconds", "longest", "outage", Unit::seconds, 3},
+       &Simulation::longest_outage_seconds},
+      {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds, 2}, acquire(&Distribution::p50)},
+      {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds, 2}, acquire(&Distribution::p99)},
+      {{"acquire_max_seconds", "acquire", "max", Unit::seconds, 7}, acquire(&Distribution::max)},
+  };
+  return table_of(fields, simulations);
+}
+
+Lines findings(const Simulation& simulation) {
+  Lines lines;
+  if (!simulation.causes.empty()) {
+    Lines causes;
+    for (const auto& [cause, times] : simulation.causes) {
+      causes.push_back(fmt::format("{} {}", cause, count(times)));
+    }
+    lines.push_back(
+        fmt::format("{}: two holders after: {}", simulation.strategy, fmt::join(causes, ", ")));
+  }
+  for (const SimulatedRegion& one : simulation.regions) {
+    lines.push_back(fmt::format("{} from {}: p50 {}, p99 {}", simulation.strategy, one.region,
+                                human_seconds(one.acquire.p50), human_seconds(one.acquire.p99)));
+  }
+  for (const std::string& error : simulation.errors) {
+    lines.push_back(fmt::format("failure: {}: {}", simulation.strategy, error));
+  }
+  return lines;
+}
+
 Table rate_table(const std::vector<Capacity>& capacities) {
   std::vector<RateRow> rows;
   for (const Capacity& capacity : capacities) {

@@ -63,6 +63,12 @@ Table capacity_table(const std::vector<Capacity>& capacities);
 Table rate_table(const std::vector<Capacity>& capacities);
 /// The rates kept and missed, the limit and the planned rate, in a line each.
 std::vector<std::string> findings(const Capacity& capacity);
+
+/// One row for each strategy that was simulated.
+Table simulation_table(const std::vector<Simulation>& simulations);
+/// What caused the violations, and what failed.
+std::vector<std::string> findings(const Simulation& simulation);
+
 /// A figure of a distribution, marked if it is a lower bound; nothing without samples.
 Cell figure_cell(const Distribution& of, double Distribution::*figure);
 

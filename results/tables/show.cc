@@ -211,12 +211,13 @@ Sentences made_printable(Sentences lines) {
   return lines;
 }
 
-enum class Kind { runs, hazards, capacity, observed };
+enum class Kind { runs, hazards, capacity, simulation, observed };
 
 Kind kind_of(const Result& result) {
   if (!result.runs.empty()) return Kind::runs;
   if (result.hazards) return Kind::hazards;
   if (result.observed) return Kind::observed;
+  if (result.simulation) return Kind::simulation;
   return result.capacity ? Kind::capacity : Kind::runs;
 }
 
@@ -224,6 +225,7 @@ Kind kind_of(const Result& result) {
 Table main_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::observed) return observed_table(result);
+  if (kind == Kind::simulation) return simulation_table(*result.simulation);
   return kind == Kind::capacity ? capacity_table(*result.capacity) : run_table(result, flaws);
 }
 
@@ -232,6 +234,7 @@ Table complete_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::hazards) return hazard_table(*result.hazards);
   if (kind == Kind::capacity) return rate_table(*result.capacity);
+  if (kind == Kind::simulation) return simulation_table(*result.simulation);
   return kind == Kind::observed ? observed_table(result) : table_of_each_run(result, flaws);
 }
 
@@ -356,6 +359,9 @@ std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
     add_violations(result, lines);
   }
   for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);
+  for (const Simulation& one : result.simulation.value_or(std::vector<Simulation>())) {
+    for (const std::string& found : findings(one)) lines.emplace_back(found);
+  }
   add_observed(result, lines);
   return made_printable(std::move(lines));
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "strategies/carrier.h"
 #include "strategies/redis/client/quorum_node.h"
 #include "strategies/redis/client/single_node.h"
 #include "strategies/registry.h"
@@ -256,7 +255,7 @@ class RedlockLock : public LockStrategy {
       some_there = some_there || descriptor < 0;
       polled_.push_back({.fd = descriptor, .events = POLLIN, .revents = POLLIN});
     }
-    if (!some_there) Carrier::current().poll(polled_, longest, stop);
+    if (!some_there) factory_.poll(polled_, longest, stop);
   }
 
   /// Whether the result is final, whatever the other answers are.

@@ -328,6 +328,15 @@ tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
   return std::make_unique<SocketConnecting>(address, timeouts, std::move(context), resolver);
 }
 
+void Dialer::poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) {
+  Carrier::current().poll(descriptors, longest, stop);
+}
+
+Dialer& Dialer::real() {
+  static Dialer dialer;
+  return dialer;
+}
+
 std::string describe(Transport::Status status, Duration timeout, Transport* transport) {
   if (status == Transport::Status::timed_out) return "no answer within " + format_duration(timeout);
   if (status == Transport::Status::stopped) return "stopped while waiting for the answer";
@@ -337,10 +346,11 @@ std::string describe(Transport::Status status, Duration timeout, Transport* tran
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(const SocketAddress& address,
                                                                      const Timeouts& timeouts,
                                                                      const std::stop_token& stop,
-                                                                     const TlsSettings* tls) {
+                                                                     const TlsSettings* tls,
+                                                                     Dialer& dialer) {
   const bool stopped = stop.stop_requested();
   const Duration longest = stopped ? time_to_connect_after_stop(timeouts) : timeouts.answer;
-  const auto connecting = begin_connecting(address, {longest, timeouts.after_stop}, tls);
+  const auto connecting = dialer.begin(address, {longest, timeouts.after_stop}, tls);
   if (!connecting) return tl::unexpected(connecting.error());
   auto connected = (*connecting)->get(longest, stopped ? std::stop_token() : stop);
   if (!connected || *connected) return connected;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -93,6 +95,23 @@ tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
     const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls = nullptr,
     const Resolver& resolver = resolve);
 
+/// Opens connections and waits for them: real ones here, those of a simulation in another.
+class Dialer {
+ public:
+  virtual ~Dialer() = default;
+  /// As begin_connecting().
+  virtual tl::expected<std::unique_ptr<Connecting>, std::string> begin(const SocketAddress& address,
+                                                                       const Timeouts& timeouts,
+                                                                       const TlsSettings* tls) {
+    return begin_connecting(address, timeouts, tls);
+  }
+  /// As Carrier::poll(), for descriptors of its transports.
+  virtual void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop);
+
+  /// That of real connections.
+  static Dialer& real();
+};
+
 /// For a connection begun after the stop, to clean up, as after a lost answer.
 inline Duration time_to_connect_after_stop(const Timeouts& timeouts) {
   return std::min(timeouts.answer, timeouts.after_stop * 2 / 5);
@@ -102,6 +121,6 @@ inline Duration time_to_connect_after_stop(const Timeouts& timeouts) {
 /// error does not name the server.
 tl::expected<std::unique_ptr<Transport>, std::string> connect_socket(
     const SocketAddress& address, const Timeouts& timeouts, const std::stop_token& stop,
-    const TlsSettings* tls = nullptr);
+    const TlsSettings* tls = nullptr, Dialer& dialer = Dialer::real());
 
 }  // namespace lockbench

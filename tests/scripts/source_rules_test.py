@@ -23,6 +23,7 @@ ROOMS = {
     "loadgen/run": "loadgen/record loadgen/fibers history strategies/ results",
     "loadgen/experiments": "loadgen/record loadgen/run deployment strategies/ results",
     "loadgen/cluster": "loadgen/record loadgen/run deployment strategies/ results",
+    "simulate": "loadgen/record loadgen/run loadgen/fibers history strategies/ results",
     # The snapshots that it reads have types from strategies and results.
     "exporter": "watch loadgen/ strategies/ results",
     "watch": LOAD,

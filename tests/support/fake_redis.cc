@@ -15,25 +15,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Reply integer(std::int64_t value) { return {.type = Reply::Type::integer, .integer = value}; }
-
-Reply text(Reply::Type type, std::string value) { return {.type = type, .text = std::move(value)}; }
-
-Reply ok() { return text(Reply::Type::status, "OK"); }
-Reply error(std::string message) {
-  const StoreError::Code code = error_code(message);
-  return {.type = Reply::Type::error, .text = std::move(message), .code = code};
-}
-
 bool is_script(const std::vector<std::string>& command) {
   return command[0] == "EVAL" || command[0] == "EVALSHA";
 }
 
 /// The script that EVAL or EVALSHA names; null if it is none of ours.
 const Script* script_of(const std::vector<std::string>& command) {
-  for (const Script* script :
-       {&scripts::release_if_token, &scripts::renew_if_token, &scripts::reentrant_acquire,
-        &scripts::reentrant_release, &scripts::reentrant_renew, &scripts::fenced_acquire}) {
+  for (const Script* script : scripts::kAll) {
     if (command[1] == script->sha1 || command[1] == script->source) return script;
   }
   return nullptr;
@@ -51,22 +39,23 @@ std::string as_line(Words command) {
 std::vector<std::string> FakeRedis::take_commands() { return std::exchange(commands_, {}); }
 
 std::optional<std::string> FakeRedis::value(const std::string& key) {
-  const Entry* entry = find(key);
-  return entry == nullptr ? std::nullopt : std::optional(entry->value);
+  const Reply seen = ask({"GET", key});
+  if (seen.type == Reply::Type::error) return "not a string";
+  return seen.is_nil() ? std::nullopt : std::optional(seen.text);
 }
 
 std::optional<Duration> FakeRedis::ttl(const std::string& key) {
-  const Entry* entry = find(key);
-  if (entry == nullptr || entry->expires == WallTime::max()) return std::nullopt;
-  return entry->expires - clock_.wall_now();
+  const std::int64_t left = ask({"PTTL", key}).integer;
+  return left < 0 ? std::nullopt : std::optional<Duration>(std::chrono::milliseconds(left));
 }
 
 void FakeRedis::set(const std::string& key, std::string value, std::optional<Duration> ttl) {
-  entries_[key] = {.value = std::move(value),
-                   .expires = ttl ? clock_.wall_now() + *ttl : WallTime::max()};
+  Words command{"SET", key, std::move(value)};
+  if (ttl) command.insert(command.end(), {"PX", std::to_string(ceil_milliseconds(*ttl))});
+  (void)ask(command);
 }
 
-StoreResult<Reply> FakeRedis::arrive(const Words& command, Transaction& transaction) {
+StoreResult<Reply> FakeRedis::arrive(const Words& command, Session& session) {
   std::unique_lock lock(mutex_);
   const auto failure = failures_.find(++arrivals_);
   const bool fails = failure != failures_.end();
@@ -79,7 +68,7 @@ StoreResult<Reply> FakeRedis::arrive(const Words& command, Transaction& transact
   const std::string line = as_line(command);
   commands_.push_back(line);
   if (fails && failure->second == Failure::rejected) {
-    transaction.aborted = transaction.open;
+    session.aborted = session.in_transaction;
     return tl::unexpected(StoreError{StoreError::Kind::rejected, "ERR told to reject"});
   }
   if (on_arrival_) {
@@ -88,7 +77,7 @@ StoreResult<Reply> FakeRedis::arrive(const Words& command, Transaction& transact
     on_arrival_(line);
     lock.lock();
   }
-  Reply reply = execute(command, transaction);
+  Reply reply = execute(command, session);
   if (fails) {
     return tl::unexpected(StoreError{StoreError::Kind::unanswered, "told to lose the answer"});
   }
@@ -98,156 +87,27 @@ StoreResult<Reply> FakeRedis::arrive(const Words& command, Transaction& transact
   return reply;
 }
 
-Reply FakeRedis::execute(const Words& command, Transaction& transaction) {
-  if (command[0] == "MULTI") {
-    transaction = {.open = true};
-    return ok();
+Reply FakeRedis::execute(const Words& command, Session& session) {
+  const std::vector<std::string_view> words(command.begin(), command.end());
+  // Its replicas are always up to date.
+  if (words[0] == "WAIT") {
+    return {.type = Reply::Type::integer, .integer = std::stoll(command.at(1))};
   }
-  if (command[0] == "EXEC") {
-    const Transaction done = std::exchange(transaction, {});
-    if (!done.open) return error("ERR EXEC without MULTI");
-    if (done.aborted) return error("EXECABORT Transaction discarded because of previous errors.");
-    Reply replies;
-    replies.type = Reply::Type::array;
-    for (const Words& queued : done.queued) replies.elements.push_back(execute_one(queued));
-    return replies;
-  }
-  if (!transaction.open) return execute_one(command);
-  transaction.queued.push_back(command);
-  return text(Reply::Type::status, "QUEUED");
-}
-
-Reply FakeRedis::execute_one(const Words& command) {
-  const std::string& name = command[0];
-  if (is_script(command)) return execute_script(command);
-  if (name == "INFO") return text(Reply::Type::string, "# Server\r\nredis_version:7.0.15\r\n");
-  if (name == "DEL" || name == "UNLINK") return remove(command);
-
-  const std::string& key = command.at(1);
-  const Entry* entry = find(key);
-  if (name == "SET") return execute_set(command);
-  if (name == "SETNX") {
-    if (entry != nullptr) return integer(0);
-    set(key, command.at(2));
-    return integer(1);
-  }
-  if (name == "GET" || name == "GETSET") {
-    Reply seen = entry == nullptr ? Reply() : text(Reply::Type::string, entry->value);
-    if (name == "GETSET") set(key, command.at(2));
-    return seen;
-  }
-  if (name == "WAIT") return integer(std::stoll(command.at(1)));
-  if (name == "EXPIRE") return expire(key, std::chrono::seconds(std::stoll(command.at(2))));
-  if (name == "PEXPIRE") return expire(key, std::chrono::milliseconds(std::stoll(command.at(2))));
-  if (name == "PTTL") {
-    if (entry == nullptr) return integer(-2);
-    const auto left = ttl(key);
-    return integer(left ? ceil_milliseconds(*left) : -1);
-  }
-  return error("ERR unknown command '" + name + "'");
-}
-
-/// SET key value [NX] [PX milliseconds] [EX seconds] [GET]
-Reply FakeRedis::execute_set(const Words& command) {
-  const std::string& key = command.at(1);
-  std::optional<Duration> ttl;
-  bool only_new = false, wants_old = false;
-  for (std::size_t i = 3; i < command.size(); ++i) {
-    if (command[i] == "NX") {
-      only_new = true;
-    } else if (command[i] == "GET") {
-      wants_old = true;
-    } else if ((command[i] == "PX" || command[i] == "EX") && i + 1 < command.size()) {
-      const int unit = command[i] == "PX" ? 1 : 1000;
-      ttl = std::chrono::milliseconds(std::stoll(command[++i]) * unit);
-      if (*ttl <= Duration::zero()) return error("ERR invalid expire time in 'set' command");
-    } else {
-      return error("ERR syntax error");
+  // On this clock no time passes between two commands, so a key goes at the end of its TTL: a real
+  // server keeps it for the rest of that millisecond.
+  for (const std::string_view word : words) {
+    Session own;
+    const std::string_view ttl[] = {"PTTL", word}, remove[] = {"DEL", word};
+    if (data_.execute(own, ttl, clock_.wall_now()).is_integer(0)) {
+      (void)data_.execute(own, remove, clock_.wall_now());
     }
   }
-  const Entry* entry = find(key);
-  if (only_new && entry != nullptr) return {};
-  Reply old = entry == nullptr ? Reply() : text(Reply::Type::string, entry->value);
-  set(key, command.at(2), ttl);
-  return wants_old ? old : ok();
+  return data_.execute(session, words, clock_.wall_now());
 }
 
-Reply FakeRedis::expire(const std::string& key, Duration ttl) {
-  Entry* entry = find(key);
-  if (entry == nullptr) return integer(0);
-  entry->expires = clock_.wall_now() + ttl;
-  return integer(1);
-}
-
-Reply FakeRedis::remove(const Words& command) {
-  std::int64_t removed = 0;
-  for (std::size_t i = 1; i < command.size(); ++i) {
-    if (find(command[i]) == nullptr) continue;
-    entries_.erase(command[i]);
-    ++removed;
-  }
-  return integer(removed);
-}
-
-FakeRedis::Entry* FakeRedis::find(const std::string& key) {
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return nullptr;
-  if (found->second.expires > clock_.wall_now()) return &found->second;
-  entries_.erase(found);
-  return nullptr;
-}
-
-/// EVALSHA sha 1 key argument..., or EVAL with the source in its place
-Reply FakeRedis::execute_script(const Words& command) {
-  const Script* script = script_of(command);
-  if (script == nullptr) return error("ERR not a script of this fake's");
-  const std::string name(script->name);
-  if (command[0] == "EVAL") scripts_.insert(name);
-  if (!scripts_.contains(name)) return error("NOSCRIPT No matching script. Please use EVAL.");
-
-  const std::string& key = command.at(3);
-  const auto ttl = [&] { return std::chrono::milliseconds(std::stoll(command.back())); };
-  if (script == &scripts::fenced_acquire) {
-    return acquire_fenced(key, command.at(4), command.at(5), ttl());
-  }
-  const std::string& owner = command.at(4);
-  if (script == &scripts::reentrant_acquire) return acquire_reentrant(key, owner, ttl());
-  if (script == &scripts::reentrant_release) {
-    return release_reentrant(key, owner, std::chrono::milliseconds(std::stoll(command.at(5))));
-  }
-  const Entry* entry = find(key);
-  const bool in_hash = script == &scripts::reentrant_renew;
-  const bool mine =
-      entry != nullptr && (in_hash ? entry->counts.contains(owner) : entry->value == owner);
-  if (!mine) return integer(0);
-  if (script == &scripts::release_if_token) return remove({"DEL", key});
-  return expire(key, ttl());
-}
-
-Reply FakeRedis::acquire_reentrant(const std::string& key, const std::string& owner, Duration ttl) {
-  Entry* entry = find(key);
-  if (entry != nullptr && !entry->counts.contains(owner)) return execute_one({"PTTL", key});
-  if (entry == nullptr) entry = &(entries_[key] = Entry{.value = "a hash"});
-  ++entry->counts[owner];
-  expire(key, ttl);
-  return {};
-}
-
-Reply FakeRedis::release_reentrant(const std::string& key, const std::string& owner, Duration ttl) {
-  Entry* entry = find(key);
-  if (entry == nullptr || !entry->counts.contains(owner)) return {};
-  if (--entry->counts[owner] == 0) return remove({"DEL", key});
-  expire(key, ttl);
-  return integer(0);
-}
-
-Reply FakeRedis::acquire_fenced(const std::string& key, const std::string& counter,
-                                const std::string& token, Duration ttl) {
-  if (find(key) != nullptr) return {};
-  set(key, token, ttl);
-  const std::int64_t last = value(counter) ? std::stoll(*value(counter)) : 0;
-  set(counter, std::to_string(last + 1));
-  return integer(last + 1);
+Reply FakeRedis::ask(const Words& command) {
+  Session session;
+  return execute(command, session);
 }
 
 // Its connections.
@@ -302,7 +162,7 @@ class FakeRedisConnection : public Connection {
         return break_connection(StoreError::Kind::not_sent, "connection refused");
       }
       if (!std::exchange(travelled, true)) server_.clock_.advance(server_.round_trip_ / 2);
-      StoreResult<Reply> result = server_.arrive(pending.words, transaction_);
+      StoreResult<Reply> result = server_.arrive(pending.words, session_);
       if (!result) result.error().message = display_ + ": " + result.error().message;
       pending.result = result;
       pending.ready_at = server_.clock_.now() + server_.answer_delay_;
@@ -390,7 +250,7 @@ class FakeRedisConnection : public Connection {
 
   void break_connection(StoreError::Kind kind, const std::string& why) {
     connected_ = false;
-    transaction_ = {};
+    session_ = {};
     for (Pending& pending : pendings_) {
       if (!pending.result) pending.result = failure(kind, why);
     }
@@ -401,7 +261,7 @@ class FakeRedisConnection : public Connection {
   Env& env_;
   bool connected_ = false;
   std::optional<TimePoint> connected_at_;  ///< of a connect under way
-  FakeRedis::Transaction transaction_;
+  FakeRedis::Session session_;
   std::deque<Pending> pendings_;
 };
 

@@ -4,18 +4,18 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "simulate/redis/model.h"
 #include "strategies/redis/client/connection.h"
 #include "tests/support/sim_env.h"
 
 namespace lockbench::redis {
 
-/// An in-memory Redis server on simulated time, and the factory of connections to it. Answers and
-/// fails like a real one, for the commands of the lock strategies. For one thread; while no delay
-/// is set, its connections may be on several.
+/// A Redis server on a SimClock, and the factory of connections to it: the simulator's model of
+/// Redis, with failures that a test places. For one thread; while no delay is set, its connections
+/// may be on several.
 class FakeRedis : public ConnectionFactory {
  public:
   enum class Failure {
@@ -46,7 +46,7 @@ class FakeRedis : public ConnectionFactory {
     on_arrival_ = std::move(action);
   }
   /// As a restart of the server does.
-  void forget_scripts() { scripts_.clear(); }
+  void forget_scripts() { data_.forget_scripts(); }
 
   /// The commands since the last call, one line each; scripts by their names.
   std::vector<std::string> take_commands();
@@ -55,45 +55,23 @@ class FakeRedis : public ConnectionFactory {
   /// Nothing if the key does not exist or does not expire.
   std::optional<Duration> ttl(const std::string& key);
   void set(const std::string& key, std::string value, std::optional<Duration> ttl = {});
-  void erase(const std::string& key) { entries_.erase(key); }
-  std::size_t keys() const { return entries_.size(); }
+  void erase(const std::string& key) { (void)ask({"DEL", key}); }
+  std::size_t keys() const { return data_.keys(); }
 
  private:
   friend class FakeRedisConnection;
   using Words = std::vector<std::string>;
 
-  struct Entry {
-    std::string value;
-    WallTime expires = WallTime::max();
-    std::map<std::string, std::int64_t> counts{};  ///< the fields of a hash
-  };
+  using Session = simulate::RedisModel::Session;
 
-  /// The commands of one connection between MULTI and EXEC.
-  struct Transaction {
-    bool open = false;
-    bool aborted = false;  ///< a command was rejected, so EXEC will be
-    std::vector<Words> queued;
-  };
-
-  StoreResult<Reply> arrive(const Words& command, Transaction& transaction);
-  Reply execute(const Words& command, Transaction& transaction);
-  Reply execute_one(const Words& command);
-  Reply execute_set(const Words& command);
-  Reply execute_script(const Words& command);
-  Reply acquire_reentrant(const std::string& key, const std::string& owner, Duration ttl);
-  Reply release_reentrant(const std::string& key, const std::string& owner, Duration ttl);
-  Reply acquire_fenced(const std::string& key, const std::string& counter, const std::string& token,
-                       Duration ttl);
-  Reply expire(const std::string& key, Duration ttl);
-  Reply remove(const Words& command);
-  /// Null if it does not exist or has expired.
-  Entry* find(const std::string& key);
+  StoreResult<Reply> arrive(const Words& command, Session& session);
+  Reply execute(const Words& command, Session& session);
+  Reply ask(const Words& command);
 
   SimClock& clock_;
   std::recursive_mutex mutex_;  ///< recursive: a command may cause another one while it takes
                                 ///< effect
-  std::map<std::string, Entry> entries_;
-  std::set<std::string> scripts_;  ///< scripts sent by EVAL so far
+  simulate::RedisModel data_;
   int arrivals_ = 0;
   std::map<int, Failure> failures_;
   std::vector<std::string> commands_;

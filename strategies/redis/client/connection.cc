@@ -36,8 +36,9 @@ UrlForm form_of(std::string_view url) {
 /// The server that a connection or a subscriber uses.
 class Client {
  protected:
-  Client(Endpoint endpoint, const Timeouts& timeouts, Env& env)
-      : endpoint_(std::move(endpoint)),
+  Client(Dialer& dialer, Endpoint endpoint, const Timeouts& timeouts, Env& env)
+      : dialer_(dialer),
+        endpoint_(std::move(endpoint)),
         display_(endpoint_.display()),
         timeouts_(timeouts),
         env_(env) {}
@@ -46,6 +47,7 @@ class Client {
     return failure_at(display_, kind, why);
   }
 
+  Dialer& dialer_;
   const Endpoint endpoint_;
   const std::string display_;
   const Timeouts timeouts_;
@@ -54,15 +56,15 @@ class Client {
 
 class SocketConnection : public Connection, private Client {
  public:
-  SocketConnection(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
-      : Client(endpoint, timeouts, env) {}
+  SocketConnection(Dialer& dialer, const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+      : Client(dialer, endpoint, timeouts, env) {}
 
   const std::string& display() const override { return display_; }
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
     connecting_.reset();
-    auto transport = connect_server(endpoint_, timeouts_, stop);
+    auto transport = connect_server(endpoint_, timeouts_, stop, dialer_);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     return start_on(*std::move(transport), stop);
   }
@@ -72,7 +74,7 @@ class SocketConnection : public Connection, private Client {
     // The sentinels are asked one after the other, each with a timeout.
     if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
     if (!connecting_) {
-      auto begun = begin_connecting(endpoint_.address(), timeouts_, endpoint_.tls.get());
+      auto begun = dialer_.begin(endpoint_.address(), timeouts_, endpoint_.tls.get());
       if (!begun) return fail(StoreError::Kind::not_sent, begun.error());
       connecting_ = *std::move(begun);
       connecting_since_ = env_.now();
@@ -257,12 +259,12 @@ class SocketConnection : public Connection, private Client {
 /// A mutex guards sending, which does not wait. The receiver does not hold it while it waits.
 class SocketSubscriber : public Subscriber, private Client {
  public:
-  SocketSubscriber(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
-      : Client(endpoint, timeouts, env) {}
+  SocketSubscriber(Dialer& dialer, const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+      : Client(dialer, endpoint, timeouts, env) {}
 
   StoreResult<void> connect(const std::stop_token& stop) override {
     if (transport_) return {};
-    auto transport = connect_server(endpoint_, timeouts_, stop);
+    auto transport = connect_server(endpoint_, timeouts_, stop, dialer_);
     if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
     ReplyReader reader;
     auto greeted = greet(endpoint_, **transport, reader, timeouts_, stop, nullptr);
@@ -373,14 +375,22 @@ class SocketSubscriber : public Subscriber, private Client {
 
 class SocketFactory : public ConnectionFactory {
  public:
+  explicit SocketFactory(Dialer& dialer) : dialer_(dialer) {}
+
   std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                    Env& env) override {
-    return std::make_unique<SocketConnection>(endpoint, timeouts, env);
+    return std::make_unique<SocketConnection>(dialer_, endpoint, timeouts, env);
   }
   std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
                                               Env& env) override {
-    return std::make_unique<SocketSubscriber>(endpoint, timeouts, env);
+    return std::make_unique<SocketSubscriber>(dialer_, endpoint, timeouts, env);
   }
+  void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override {
+    dialer_.poll(descriptors, longest, stop);
+  }
+
+ private:
+  Dialer& dialer_;
 };
 
 }  // namespace
@@ -464,8 +474,12 @@ StoreError Connection::not_understood(std::string_view expected, std::string_vie
   return {StoreError::Kind::unanswered, display() + ": " + describe_answer(name, reply, expected)};
 }
 
+std::unique_ptr<ConnectionFactory> make_connection_factory_on(Dialer& dialer) {
+  return std::make_unique<SocketFactory>(dialer);
+}
+
 std::unique_ptr<ConnectionFactory> make_connection_factory() {
-  return std::make_unique<SocketFactory>();
+  return make_connection_factory_on(Dialer::real());
 }
 
 }  // namespace lockbench::redis

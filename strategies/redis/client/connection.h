@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -197,9 +199,15 @@ class ConnectionFactory {
   /// As make().
   virtual std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint,
                                                       const Timeouts& timeouts, Env& env) = 0;
+  /// As Carrier::poll(), for descriptors of its connections.
+  virtual void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) {
+    Dialer::real().poll(descriptors, longest, stop);
+  }
 };
 
-/// Real connections, over TCP, TLS or a unix socket.
+/// Connections over TCP, TLS or a unix socket, or over those that `dialer` opens; it must outlive
+/// the factory.
+std::unique_ptr<ConnectionFactory> make_connection_factory_on(Dialer& dialer);
 std::unique_ptr<ConnectionFactory> make_connection_factory();
 
 }  // namespace lockbench::redis

@@ -288,9 +288,12 @@ std::string info_field(std::string_view info, std::string_view name) {
 
 tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
                                                                      const Timeouts& timeouts,
-                                                                     const std::stop_token& stop) {
+                                                                     const std::stop_token& stop,
+                                                                     Dialer& dialer) {
   const TlsSettings* const tls = endpoint.tls.get();
-  if (endpoint.sentinels.empty()) return connect_socket(endpoint.address(), timeouts, stop, tls);
+  if (endpoint.sentinels.empty()) {
+    return connect_socket(endpoint.address(), timeouts, stop, tls, dialer);
+  }
   // As in connect_socket(); the sentinels and the server get one half each.
   if (stop.stop_requested()) {
     return connect_server(endpoint, time_to_connect_after_stop(timeouts) / 2, {});

@@ -106,9 +106,9 @@ std::string info_field(std::string_view info, std::string_view name);
 /// Sentinel"): `timeouts.answer` is for all of them, and again for the server. Their answer may be
 /// out of date, so greet() checks the server's role. The error says why there is no connection,
 /// without naming the endpoint.
-tl::expected<std::unique_ptr<Transport>, std::string> connect_server(const Endpoint& endpoint,
-                                                                     const Timeouts& timeouts,
-                                                                     const std::stop_token& stop);
+tl::expected<std::unique_ptr<Transport>, std::string> connect_server(
+    const Endpoint& endpoint, const Timeouts& timeouts, const std::stop_token& stop,
+    Dialer& dialer = Dialer::real());
 
 /// Begins a new connection: AUTH, SELECT, and ROLE if sentinels named the master; `timeout` is for
 /// each step. The commands are reported to `env` unless it is null, with their first word only, as

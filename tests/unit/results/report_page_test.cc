@@ -40,13 +40,15 @@ std::string body_of(const std::string& page) {
 
 /// The result split by kind of figures, since a page shows only the first kind in full.
 std::vector<Source> sources_of(const Result& result) {
-  Result hazards = result, watch = result, experiment = result, capacity = result;
+  Result hazards = result, watch = result, experiment = result, capacity = result,
+         simulation = result;
   for (Run& run : experiment.runs) run.load.held_locks = 10;
-  for (Result* other : {&hazards, &watch, &capacity}) other->runs.clear();
-  for (Result* other : {&watch, &capacity}) other->hazards.reset();
+  for (Result* other : {&hazards, &watch, &capacity, &simulation}) other->runs.clear();
+  for (Result* other : {&watch, &capacity, &simulation}) other->hazards.reset();
+  simulation.observed.reset();
   capacity.observed.reset();
   std::vector<Source> sources;
-  for (const Result& one : {result, hazards, experiment, watch, capacity}) {
+  for (const Result& one : {result, hazards, experiment, watch, capacity, simulation}) {
     sources.push_back({.file = one.id, .result = one, .flaws = {}});
   }
   return sources;

@@ -209,6 +209,27 @@ inline std::vector<Capacity> sample_capacity() {
                       .reason = "acquire.p99 is 21 ms to 40 ms"}}}};
 }
 
+inline std::vector<Simulation> sample_simulation() {
+  return {{.strategy = "redis-set-nx-lua",
+           .clients = 10,
+           .keys = 2,
+           .seeds = 3,
+           .first_seed = 1,
+           .sections = 2'000'000,
+           .simulated_seconds = 86'400,
+           .violations = 12,
+           .per_million = {6, 3.1, 10.5},
+           .per_year = {4'383, 2'265, 7'656},
+           .causes = {{"client-pause", 11}, {"failover", 1}},
+           .lost_updates = 9,
+           .lost_updates_fenced = 1,
+           .availability = 0.9995,
+           .longest_outage_seconds = 12.5,
+           .acquire = sample_distribution(),
+           .regions = {{"eu", sample_distribution()}},
+           .errors = {"redis-0:6379: no answer in time"}}};
+}
+
 /// Adds a watch's members to a result.
 inline void add_sample_watch(Result& result) {
   Observed family;
@@ -284,6 +305,7 @@ inline Result full_result() {
   result.command = {"run", "redis-*", "--clients", "8"};
   add_sample_watch(result);
   result.capacity = sample_capacity();
+  result.simulation = sample_simulation();
   result.hazards = sample_hazards();
   result.interrupted = true;
   result.lockbench = {"0.1.0", "05a4e27", "Release"};
@@ -318,6 +340,10 @@ inline Result result_of_texts(const std::string& text) {
   run.errors = run.generator.reasons = {text};
   run.faults = {{text, 1, 2, 1, 0}};
   result.capacity->front().strategy = result.capacity->front().objective = text;
+  Simulation& simulated = result.simulation->front();
+  simulated.strategy = simulated.regions.front().region = text;
+  simulated.causes = {{text, 1}};
+  simulated.errors = {text};
   for (Hazard& hazard : *result.hazards) {
     hazard.scenario = hazard.strategy = hazard.observed = hazard.expected = text;
     hazard.evidence = {{text, text}, {"reason", text}};

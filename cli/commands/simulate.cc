@@ -1,0 +1,286 @@
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "cli/commands/commands.h"
+#include "cli/console/session.h"
+#include "results/tables/formats.h"
+#include "results/tables/text.h"
+#include "simulate/simulation.h"
+
+namespace lockbench::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kLongestYears = 1;  // of a seed: the audit's clock has a year
+
+struct SimulateOptions : LoadOptions {
+  static constexpr std::string_view kCommand = "simulate";
+  std::optional<double> years;
+  std::vector<int> regions;
+  std::vector<simulate::Pauses> pauses;
+  std::string faults_file, trace_out, history;
+  simulate::Persistence persistence = simulate::Persistence::everysec;
+  int seeds = 1;
+  std::optional<int> jobs;
+  bool expect_safe = false;
+
+  SimulateOptions() { workload.duration = 1min; }
+
+  void declare(OptionList& options) {
+    options.heading("Simulation");
+    options.add("years", "Y", years, number(0.0001, kLongestYears),
+                "simulated time of each seed, instead of --duration", "none");
+    options.add("regions", "NAME,...", regions,
+                parsed(simulate::find_region,
+                       [](int region) { return std::string(simulate::region_name(region)); }),
+                "where clients and servers are, in turns: eu, us, ap (docs/simulation.md has the "
+                "delays), here",
+                "all on one machine");
+    options
+        .add("pauses", "P,...", pauses,
+             parsed(simulate::Pauses::parse, &simulate::Pauses::to_string),
+             "clients stand still: 1%@2s in so many of the holds of a lock, 3/h@exp(2s) so "
+             "often in each client's time; the length is written like --hold",
+             "none")
+        .comma_separated = false;
+    options.add("faults", "FILE", faults_file, path(),
+                "faults at random times, a line each, such as \"failover 12/y 30s\" "
+                "(docs/simulation.md)",
+                "none");
+    options.add("persistence", "NAME", persistence,
+                one_of<simulate::Persistence>({{"none", simulate::Persistence::none},
+                                               {"everysec", simulate::Persistence::everysec},
+                                               {"always", simulate::Persistence::always}}),
+                "what a server whose machine dies has on disk");
+    options.add("seed", "N", workload.seed, whole_number(0, INT64_MAX),
+                "the first seed; the same seed plays the same simulation");
+    options.add("seeds", "N", seeds, whole_number(1, 1'000'000),
+                "simulations to play, each with the next seed");
+    options
+        .add("jobs", "N", jobs, whole_number(1, 1024), "seeds to play at once", "one for each core")
+        .effect = Effect::command;
+    options
+        .add("trace-out", "FILE", trace_out, path(),
+             "also write everything that happens, a line each; of one seed", "none")
+        .effect = Effect::output;
+    options.add_flag("expect-safe", expect_safe, "exit 3 if two clients held a lock").effect =
+        Effect::command;
+    declare_history(options, history);
+    options.without(
+        {"load", "threads", "trace", "resource", "repeat", "contended-grants", "tls",
+         "counter-redis", "redis", "memcached", "zookeeper", "etcd", "postgres", "iterations"},
+        [&] { LoadOptions::declare(options); });
+    options.at("strategies").default_text = "";  // required
+    options.without({"resume", "strict"}, [&] { output.declare(options); });
+  }
+
+  void complete(const OptionList& options) {
+    LoadOptions::complete(options);
+    if (years && options.given("duration")) {
+      throw UsageError("--years cannot be combined with --duration");
+    }
+    constexpr double kYear = 365.25 * 24 * 3600;
+    if (years) {
+      workload.duration =
+          std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*years * kYear));
+    }
+    if (seeds > 1 && !trace_out.empty()) throw UsageError("--trace-out requires --seeds 1");
+    if (seeds > 1 && !history.empty()) throw UsageError("--history requires --seeds 1");
+    faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
+  }
+};
+
+simulate::Faults faults_of(const SimulateOptions& options) {
+  simulate::Faults faults;
+  if (!options.faults_file.empty()) {
+    std::ifstream file(options.faults_file);
+    if (!file) throw UsageError("--faults: {} cannot be read", options.faults_file);
+    faults = must(simulate::Faults::read(file, options.faults_file), "--faults");
+  }
+  for (const loadgen::Fault& fault : options.faults) faults.add(fault);
+  return faults;
+}
+
+/// Plays seeds side by side; the outcomes are in the order of the seeds.
+class Seeds {
+ public:
+  Seeds(const SimulateOptions& options, Console& console, std::stop_token stop)
+      : options_(options), console_(console), stop_(std::move(stop)) {}
+
+  /// Those that were played before a stop. Throws UsageError if they cannot begin.
+  std::vector<simulate::Outcome> play(simulate::Plan plan) {
+    if (options_.seeds == 1) {
+      plan.on_progress = [this, name = plan.strategy->name](double share) {
+        console_.status(fmt::format("{} {:.0f} %", name, 100 * share));
+      };
+    }
+    const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const int jobs = std::min(options_.seeds, options_.jobs.value_or(cores));
+    std::vector<std::optional<simulate::Outcome>> outcomes(
+        static_cast<std::size_t>(options_.seeds));
+    std::atomic<int> next{0};
+    std::mutex mutex;
+    std::string failure;
+    const TimePoint began = BootClock::now();
+    int done = 0;
+    const auto work = [&](const std::stop_token&) {
+      for (int i = next++; i < options_.seeds && !stop_.stop_requested(); i = next++) {
+        auto outcome = simulate::simulate(plan, seed(i), stop_);
+        const std::scoped_lock lock(mutex);
+        if (!outcome) {
+          failure = outcome.error();
+          next = options_.seeds;
+          return;
+        }
+        outcomes[static_cast<std::size_t>(i)] = *std::move(outcome);
+        ++done;
+        const double took = seconds(BootClock::now() - began);
+        console_.status(fmt::format("{} seed {}/{}, {:.2g} seeds/s", plan.strategy->name, done,
+                                    options_.seeds, done / std::max(took, 1e-9)));
+      }
+    };
+    {
+      std::vector<Thread> threads;
+      for (int i = 0; i < jobs; ++i) {
+        threads.push_back(must(Thread::start(work, [&](const std::string& why) {
+          const std::scoped_lock lock(mutex);
+          failure = why;
+        })));
+      }
+      for (Thread& thread : threads) thread.finish();
+    }
+    console_.status("");
+    if (!failure.empty()) throw UsageError("{}: {}", plan.strategy->name, failure);
+    std::vector<simulate::Outcome> played;
+    for (auto& one : outcomes) {
+      if (one) played.push_back(*std::move(one));
+    }
+    return played;
+  }
+
+  /// How long play() will take, from a short part of the first seed.
+  Duration estimate(simulate::Plan plan) const {
+    plan.trace = {};
+    plan.history = nullptr;
+    const Duration whole = plan.workload.duration;
+    const TimePoint began = BootClock::now();
+    double scale = 1;
+    // Until it takes long enough to tell.
+    for (Duration part = 1s; part < whole && !stop_.stop_requested(); part *= 8) {
+      plan.workload.duration = part;
+      scale = static_cast<double>(whole.count()) / static_cast<double>(part.count());
+      const TimePoint before = BootClock::now();
+      (void)simulate::simulate(plan, seed(0), stop_);
+      const Duration took = BootClock::now() - before;
+      if (took > 300ms) return std::chrono::duration_cast<Duration>(took * scale);
+    }
+    return BootClock::now() - began;
+  }
+
+  std::uint64_t seed(int i) const { return options_.workload.seed + static_cast<std::uint64_t>(i); }
+
+ private:
+  const SimulateOptions& options_;
+  Console& console_;
+  const std::stop_token stop_;
+};
+
+void announce(const std::vector<simulate::Plan>& plans, const Seeds& seeds,
+              const SimulateOptions& options, Console& console) {
+  constexpr double kShort = 5;
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const double at_once = std::min({options.seeds, options.jobs.value_or(cores), cores});
+  double all = 0;
+  for (const simulate::Plan& plan : plans) {
+    all += seconds(seeds.estimate(plan)) * options.seeds / at_once;
+  }
+  if (all > kShort) console.note(fmt::format("this takes about {}", results::human_seconds(all)));
+}
+
+std::vector<simulate::Plan> plans_of(const SimulateOptions& options,
+                                     std::vector<results::Skipped>& skipped) {
+  std::vector<simulate::Plan> plans;
+  const simulate::Faults faults = faults_of(options);
+  for (const auto& [strategy, named] : select_for_load(options)) {
+    const std::string why = simulate::why_not(*strategy);
+    if (!why.empty() && named) throw UsageError("{}: {}", strategy->name, why);
+    if (!why.empty()) {
+      skipped.push_back({std::string(strategy->name), why});
+      continue;
+    }
+    plans.push_back({.strategy = strategy,
+                     .workload = options.workload,
+                     .regions = options.regions,
+                     .pauses = options.pauses,
+                     .faults = faults,
+                     .redis = {.replicas = options.replicas, .persistence = options.persistence}});
+  }
+  if (plans.empty()) throw UsageError("none of these strategies can be simulated");
+  if (plans.size() > 1 && !options.trace_out.empty()) {
+    throw UsageError("--trace-out requires a single strategy");
+  }
+  return plans;
+}
+
+int simulate_strategies(const SimulateOptions& options) {
+  if (options.strategies.empty()) {
+    throw UsageError(
+        "simulate needs a strategy: lockbench simulate redis-set-nx-lua --pauses 1%@2s");
+  }
+  results::Result result = begin_result(options.output);
+  std::vector<simulate::Plan> plans = plans_of(options, result.skipped);
+  result.workload = workload_record(options);
+  result.simulation.emplace();
+  const std::string out = out_path(options.output, result);
+  check_history(options.history, out);
+  std::ofstream trace;
+  if (!options.trace_out.empty()) {
+    trace.open(options.trace_out);
+    if (!trace) throw UsageError("--trace-out: {} cannot be written", options.trace_out);
+  }
+  Session session(options.output);
+  Console& console = session.console();
+  ResultFile file(out, console);
+  std::unique_ptr<history::Log> log;
+  if (!options.history.empty()) log = must(history::Log::open(options.history), "--history");
+  Seeds seeds(options, console, session.stop());
+  announce(plans, seeds, options, console);
+  Ending ending;
+  for (simulate::Plan& plan : plans) {
+    if (session.stopped()) {
+      result.skipped.push_back({std::string(plan.strategy->name), "interrupted"});
+      continue;
+    }
+    plan.history = log.get();
+    if (trace.is_open()) plan.trace = [&](const std::string& line) { trace << line << '\n'; };
+    const std::vector<simulate::Outcome> outcomes = seeds.play(plan);
+    result.simulation->push_back(simulate::summarise(plan, options.workload.seed, outcomes));
+    ending.exclusion_broken |= options.expect_safe && result.simulation->back().violations > 0;
+    file.keep_step(result);
+  }
+  if (log) ending.errors |= !close_history(*log, console);
+  if (trace.is_open() && !trace.flush()) {
+    console.warn("--trace-out: not everything could be written");
+    ending.errors = true;
+  }
+  result.interrupted = ending.interrupted = session.stopped();
+  return finish(result, options.output, file, ending);
+}
+
+}  // namespace
+
+Command simulate_command() {
+  return make_command<SimulateOptions>(
+      {.task = kMeasure,
+       .summary = "Play strategies on simulated machines: rare faults, many clients, long times.",
+       .example = "lockbench simulate redis-set-nx-lua --clients 100 --keys 10 --rate 5 --hold 1s "
+                  "--ttl 3s --pauses 0.1%@5s --duration 24h"},
+      simulate_strategies);
+}
+
+}  // namespace lockbench::cli

@@ -1,0 +1,138 @@
+#include "simulate/network.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "simulate/wire.h"
+
+namespace lockbench::simulate {
+namespace {
+
+// "here" is one machine. The others are regions of AWS: eu-west-1, us-east-1, ap-southeast-1.
+constexpr std::array<std::string_view, 4> kNames{"here", "eu", "us", "ap"};
+
+struct Delay {
+  double median_ms, p99_ms;
+};
+
+// One way. Loopback: half of the round trips in results/reference/alone.json. Within a region, the
+// zones are 0.25 to 3.4 ms apart there and back (xkyle.com, "Measuring AWS Region and AZ Latency").
+// Between regions: half of round trips as public pings show them (cloudping.co), rounded: eu-us 70
+// ms, eu-ap 175 ms, us-ap 220 ms. That one packet in a hundred takes a tenth longer is assumed.
+constexpr Delay kLoopback{0.025, 0.1}, kZones{0.4, 1.5};
+constexpr double kHalfRoundTrip[3][3] = {{0, 35, 87.5}, {35, 0, 110}, {87.5, 110, 0}};
+
+DurationDistribution delay_between(int a, int b) {
+  Delay delay = kLoopback;
+  if (a != kLocalRegion && b != kLocalRegion) {
+    const double median = kHalfRoundTrip[a - 1][b - 1];
+    constexpr double kSlow = 1.1;
+    delay = a == b ? kZones : Delay{median, kSlow * median};
+  }
+  const auto duration = [](double ms) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms));
+  };
+  return DurationDistribution::lognormal(duration(delay.median_ms), duration(delay.p99_ms));
+}
+
+/// Draws of a delay that were made in advance: the logarithms of a lognormal would be a tenth of
+/// the time of a simulation.
+class DelaySample {
+ public:
+  explicit DelaySample(const DurationDistribution& delay) {
+    Random random(1);
+    for (Duration& draw : draws_) draw = delay.draw(random);
+  }
+  Duration draw(Random& random) const { return draws_[random() % draws_.size()]; }
+
+ private:
+  std::array<Duration, 8192> draws_;
+};
+
+const DelaySample& known_delay(int from, int to) {
+  static const auto kDelays = [] {
+    std::vector<DelaySample> made;
+    for (int a = 0; a < static_cast<int>(kNames.size()); ++a) {
+      for (int b = 0; b < static_cast<int>(kNames.size()); ++b)
+        made.emplace_back(delay_between(a, b));
+    }
+    return made;
+  }();
+  return kDelays[static_cast<std::size_t>(from) * kNames.size() + static_cast<std::size_t>(to)];
+}
+
+// Linux: TCP_RTO_MIN. Doubles with each loss.
+constexpr Duration kFirstRetransmission = std::chrono::milliseconds(200);
+constexpr int kMostRetransmissions = 8;
+
+/// A number that is the same for one pair in one block.
+double share_of(std::uint64_t salt, const Wire& wire) {
+  Random pair(salt, static_cast<std::uint64_t>(wire.host.number) * 64 +
+                        static_cast<std::uint64_t>(wire.server.number));
+  return loadgen::draw_unit(pair);
+}
+
+}  // namespace
+
+tl::expected<int, std::string> find_region(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found != kNames.end()) return static_cast<int>(found - kNames.begin());
+  return tl::unexpected(fmt::format("\"{}\" is not one of {}", name, fmt::join(kNames, ", ")));
+}
+
+std::string_view region_name(int region) { return kNames.at(static_cast<std::size_t>(region)); }
+
+Duration Network::draw(int from, int to) {
+  Duration delay = known_delay(from, to).draw(world_.random()) + added_ / 2;
+  if (loss_ <= 0) return delay;
+  Duration again = kFirstRetransmission;
+  for (int lost = 0; lost < kMostRetransmissions && loadgen::draw_unit(world_.random()) < loss_;
+       ++lost) {
+    delay += std::exchange(again, 2 * again);
+  }
+  return delay;
+}
+
+void Network::send(Wire& wire, Way way, TimePoint departs, std::function<void()> arrive) {
+  if (Block* const block = blocks_.empty() ? nullptr : block_of(wire, way)) {
+    block->held.push_back(std::move(arrive));
+    return;
+  }
+  const bool out = way == Way::to_server;
+  const int here = wire.host.region, there = wire.server.region;
+  TimePoint& last = wire.last_arrival[out ? 0 : 1];
+  last = std::max(last, departs + draw(out ? here : there, out ? there : here));
+  world_.at(last, std::move(arrive));
+}
+
+Network::Block* Network::block_of(const Wire& wire, Way way) {
+  for (auto& [number, block] : blocks_) {
+    if (block.ways[way == Way::to_server ? 0 : 1] && share_of(block.salt, wire) < block.share) {
+      return &block;
+    }
+  }
+  return nullptr;
+}
+
+int Network::block(double share, bool to_servers, bool to_clients) {
+  blocks_.emplace(
+      ++blocks_made_,
+      Block{.share = share, .ways = {to_servers, to_clients}, .salt = world_.random()()});
+  return blocks_made_;
+}
+
+void Network::unblock(int number) {
+  const auto found = blocks_.find(number);
+  if (found == blocks_.end()) return;
+  std::vector<std::function<void()>> held = std::move(found->second.held);
+  blocks_.erase(found);
+  // All in one go, so that each connection keeps its order.
+  const double wait =
+      loadgen::draw_unit(world_.random()) * static_cast<double>(kFirstRetransmission.count());
+  const TimePoint when = world_.now() + Duration(static_cast<Duration::rep>(wait));
+  for (auto& arrive : held) world_.at(when, std::move(arrive));
+}
+
+}  // namespace lockbench::simulate

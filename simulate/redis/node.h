@@ -1,0 +1,115 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "simulate/redis/model.h"
+#include "simulate/wire.h"
+
+namespace lockbench::simulate {
+
+/// What a Redis has on disk when its machine dies: nothing, or an append-only file with
+/// appendfsync everysec or always.
+enum class Persistence { none, everysec, always };
+
+struct RedisSettings {
+  int replicas = 0;
+  Persistence persistence = Persistence::everysec;
+  bool may_die = false;    ///< some fault kills it: only then it keeps a disk
+  std::size_t memory = 0;  ///< maxmemory in bytes; 0: none
+  Eviction eviction = Eviction::refuse;
+  /// The processor's time for a command, and for each command of a script. By default those of the
+  /// reference results' machine.
+  Duration per_command = std::chrono::microseconds(4);
+  /// How long a replica takes to execute what it got.
+  DurationDistribution lag = DurationDistribution::exponential(std::chrono::microseconds(200));
+};
+
+/// A Redis server with its replicas, at one address: after a failover, clients reach the new
+/// primary there. Executes one command after the other.
+class RedisNode final : public Server {
+ public:
+  RedisNode(World& world, Network& network, int number, int region, RedisSettings settings);
+  RedisNode(const RedisNode&) = delete;
+  RedisNode& operator=(const RedisNode&) = delete;
+  ~RedisNode() override;
+
+  Clock clock;
+
+  void accept(const std::shared_ptr<Wire>& wire) override;
+  void arrive(const std::shared_ptr<Wire>& wire, std::string bytes) override;
+  void closed(const std::shared_ptr<Wire>& wire) override;
+
+  // Faults.
+  /// Its machine dies: connections break, and only what is on disk comes back.
+  void kill();
+  void restart();
+  void freeze() { frozen_ = true; }
+  void thaw();
+  /// The replica with most of the data takes over; clients must connect again. False without any.
+  bool fail_over();
+  bool evict(bool only_volatile);
+
+ private:
+  struct Client;
+  struct Replica {
+    RedisModel data{};
+    std::int64_t received = 0;  ///< changes executed
+    std::int64_t acknowledged = 0;
+    TimePoint last_arrival{};
+  };
+
+  /// Null: the server does not know the connection any more.
+  static Client* client_of(const std::shared_ptr<Wire>& wire);
+  WallTime wall_now() const { return clock.wall(world_.now(), world_.carrier().wall_now()); }
+  void work(const std::shared_ptr<Wire>& wire);
+  void schedule(const std::shared_ptr<Wire>& wire);
+  void await_turn();
+  /// Of `words_`; nothing if the command waits.
+  std::optional<Reply> execute(const std::shared_ptr<Wire>& wire, const Reply& command);
+  std::optional<Reply> wait_for_replicas(const std::shared_ptr<Wire>& wire);
+  void block(const std::shared_ptr<Wire>& wire, Duration longest);
+  void answer(const std::shared_ptr<Wire>& wire, const Reply& reply);
+  void send(const std::shared_ptr<Wire>& wire, const Reply& reply);
+  void serve_blocked();
+  void leave_lists(const std::shared_ptr<Wire>& wire);
+  int acknowledged(std::int64_t offset) const;
+  std::int64_t publish(std::string_view channel, std::string_view message);
+  void record(RedisModel::Write write);
+  void replicate();
+  void acknowledge(std::size_t replica, std::int64_t offset);
+  void sync_disk();
+  void begin_data();
+  void break_all(const std::string& why);
+
+  World& world_;
+  Network& network_;
+  const RedisSettings settings_;
+  RedisModel data_;
+  bool alive_ = true, frozen_ = false;
+  std::uint64_t life_ = 0;  ///< counts its processes: messages to an earlier one are in vain
+  TimePoint busy_until_{};
+  std::vector<std::shared_ptr<Wire>> wires_;
+  std::deque<std::shared_ptr<Wire>> ready_;  ///< with commands, in order
+  std::uint64_t waits_ = 0;
+  std::map<ListName, std::deque<std::shared_ptr<Wire>>> blocked_;  ///< by BLPOP, in order
+  std::vector<std::shared_ptr<Wire>> waiting_;                     ///< for replicas
+  std::map<std::string, std::vector<std::shared_ptr<Wire>>, std::less<>> subscribers_;
+
+  std::vector<Replica> replicas_;
+  std::int64_t offset_ = 0;  ///< changes so far
+  std::vector<RedisModel::Write> unsent_;
+  RedisModel disk_;
+  std::vector<std::pair<TimePoint, RedisModel::Write>> unsynced_;
+  std::vector<std::string_view> words_;  ///< of the command under way; reused
+};
+
+/// The servers of a simulation, by their numbers.
+using Nodes = std::vector<std::unique_ptr<RedisNode>>;
+
+}  // namespace lockbench::simulate

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "history/log.h"
+#include "loadgen/record/histogram.h"
+#include "loadgen/run/workload.h"
+#include "results/file/model.h"
+#include "simulate/faults.h"
+
+namespace lockbench::simulate {
+
+/// One strategy under one workload, on simulated machines.
+struct Plan {
+  const Descriptor* strategy = nullptr;
+  loadgen::Workload workload;
+  std::vector<int> regions{};  ///< clients and servers take turns; none: all on one machine
+  std::vector<Pauses> pauses{};
+  Faults faults{};
+  RedisSettings redis{};
+  // Of each seed.
+  Trace trace{};                    ///< empty: none
+  history::Log* history = nullptr;  ///< may be null
+  /// Called about a hundred times with the share that is done; empty: not. On the seed's thread.
+  std::function<void(double share)> on_progress{};
+};
+
+/// Why the strategy cannot be simulated; empty: it can.
+std::string why_not(const Descriptor& strategy);
+
+/// What happened with one seed.
+struct Outcome {
+  std::uint64_t sections = 0;
+  Duration simulated{};  ///< measured
+  /// Grants while another client was inside, and what led to them.
+  std::uint64_t violations = 0;
+  std::map<std::string, std::uint64_t> causes{};
+  /// Updates lost at a resource that trusts the lock, and at one that checks fencing numbers.
+  std::uint64_t lost = 0, lost_fenced = 0;
+  /// Time that free locks were wanted in vain, summed over the keys, and the longest.
+  Duration outage{}, longest_outage{};
+  loadgen::HistogramSnapshot acquired{}, cut{};
+  std::vector<loadgen::HistogramSnapshot> by_region{};  ///< grants, as Plan::regions
+  std::vector<std::string> errors{};
+};
+
+/// Plays the plan with this seed, on the calling thread and on virtual time: reads no clock, opens
+/// no socket, starts no thread. The same seed gives the same outcome and trace everywhere. A stop
+/// ends it early. The error says why it could not begin.
+tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,
+                                            const std::stop_token& stop = {});
+
+/// The outcomes of several seeds, from `first_seed` on, as a result has them.
+results::Simulation summarise(const Plan& plan, std::uint64_t first_seed,
+                              std::span<const Outcome> outcomes);
+
+}  // namespace lockbench::simulate
