@@ -349,8 +349,8 @@ void CapacityOptions::declare(OptionList& options) {
       "none");
   options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
                    "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",
-                   "deadlock-timeout", "renew-cap", "lock-at-least", "fault",
-                   "on-acquire-error", "work-connection"},
+                   "deadlock-timeout", "renew-cap", "lock-at-least", "fault", "on-acquire-error",
+                   "work-connection"},
                   [&] { LoadOptions::declare(options); });
   options.at("strategies").default_text = "";  // required
   metrics.declare(options);
