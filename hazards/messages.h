@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,7 @@ struct ClientSetup {
   Duration ttl{};                  ///< of its locks, as far as known
   Endpoints endpoints;
   std::string counter;  ///< URL of the Redis with the protected counter
+  std::map<std::string, std::string> environment{};  ///< more, for a client program
   ActorSettings settings;
 };
 

@@ -1,15 +1,11 @@
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <random>
 #include <thread>
 
@@ -25,29 +21,6 @@ namespace {
 using namespace std::string_view_literals;
 
 using Clock = std::chrono::steady_clock;
-
-/// Starts the client in its own process group, so that Ctrl-C in a terminal does not reach it.
-int spawn(const std::string& program, int socket, pid_t& pid) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string name = program, argument = "client";
-  std::array<char*, 3> argv{name.data(), argument.data(), nullptr};
-  const int error = posix_spawn(&pid, name.c_str(), &files, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  return error;
-}
 
 /// Enough for any request that does not wait for the lock.
 constexpr std::chrono::seconds kReplyTimeout{10};
@@ -95,17 +68,12 @@ std::string fresh_key() {
 }  // namespace
 
 ClientProcess::ClientProcess(const std::filesystem::path& program) {
-  std::array<int, 2> ends{};
-  // Each write is one read at the other end.
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
-  }
-  const int error = spawn(program.string(), ends[1], pid_);
+  const auto ends = need(testbed::make_pair_of_sockets());
+  const auto pid = testbed::spawn(program, "client", ends[1]);
   close(ends[1]);
+  if (!pid) close(ends[0]);
+  pid_ = need(pid);
   socket_ = ends[0];
-  if (error == 0) return;
-  close(socket_);
-  throw Failure(fmt::format("cannot start {}: {}", program.string(), std::strerror(error)));
 }
 
 ClientProcess::~ClientProcess() {
@@ -117,14 +85,7 @@ ClientProcess::~ClientProcess() {
 }
 
 std::optional<Answer> ClientProcess::receive(Duration within) {
-  const auto deadline = Clock::now() + within;
-  pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
-  int ready = 0;
-  do {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    ready = poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
-  } while (ready < 0 && errno == EINTR);
-  if (ready <= 0) return std::nullopt;
+  if (testbed::wire::await(socket_, POLLIN, Clock::now() + within) == 0) return std::nullopt;
   try {
     return hazards::receive<Answer>(socket_);
   } catch (const std::exception& error) {
@@ -180,6 +141,10 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
                     .endpoints = store.endpoints(ports),
                     .counter = play_.servers_.counter_url(),
                     .settings = settings};
+  if (program != nullptr) {
+    clock_ = play_.servers_.make_clock();
+    setup.environment = clock_->environment();
+  }
   if (!settings.wait_replicas) setup.settings.wait_replicas = store.replicas();
   process_.send(setup);
   answer(program == nullptr ? kReplyTimeout : kProgramStart);
@@ -204,14 +169,8 @@ Answer Actor::call(const Request& request) {
   return answer(kReplyTimeout);
 }
 
-int Actor::acquire_commands() const {
+void Actor::require_commands() const {
   if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
-  return acquire_commands_;
-}
-
-int Actor::release_commands() const {
-  if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
-  return release_commands_;
 }
 
 void Actor::warm_up() {
@@ -409,13 +368,20 @@ loadgen::WriteResult Actor::write(const Grant& grant) {
 }
 
 void Actor::arm(CommandFault::Action action, CommandFault::Place place, int command) {
-  if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
+  require_commands();
   call({.what = Request::What::arm,
         .fault = {.action = action, .command = command, .place = place}});
 }
 
 void Actor::shift_clock(Duration by) {
-  call({.what = Request::What::shift_clock, .by = by});
+  if (clock_ && clock_->loads() == 0) {
+    throw NotPlayable("its runtime does not load the library that moves its clock");
+  }
+  if (clock_) {
+    clock_->set(by);
+  } else {
+    call({.what = Request::What::shift_clock, .by = by});
+  }
   play_.record_fault(fmt::format("the clock of {} is now {} {}", name_,
                                  format_duration(by < Duration::zero() ? -by : by),
                                  by < Duration::zero() ? "behind" : "ahead"));

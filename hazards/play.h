@@ -46,17 +46,17 @@ class Timeline {
   std::vector<Entry> entries_;
 };
 
-/// A step of the play itself was late, for example because the machine stalled. The play is then
-/// `not-played`, as it proves nothing about the lock.
-class Disturbed : public Failure {
- public:
-  using Failure::Failure;
-};
-
 /// The fault cannot be caused for this client. The play is then `not-played`.
 class NotPlayable : public Failure {
  public:
   using Failure::Failure;
+};
+
+/// A step of the play itself was late, for example because the machine stalled. The play is then
+/// `not-played`, as it proves nothing about the lock.
+class Disturbed : public NotPlayable {
+ public:
+  using NotPlayable::NotPlayable;
 };
 
 /// Throws Disturbed if `step` happened later than `due` by more than `tolerance`.
@@ -110,8 +110,8 @@ class Actor {
   /// of an acquisition and a release.
   void warm_up();
   /// Throws NotPlayable for a client program, whose commands do not show.
-  int acquire_commands() const;
-  int release_commands() const;
+  int acquire_commands() const { return require_commands(), acquire_commands_; }
+  int release_commands() const { return require_commands(), release_commands_; }
 
   /// A wait of zero means one attempt. Throws Failure if the store gave no answer: only a real
   /// answer proves something.
@@ -174,10 +174,12 @@ class Actor {
   /// In the history, a client that dies holds its locks no longer.
   void tell_death(const std::string& how);
   void begin_release(const Grant& grant);
+  void require_commands() const;
 
   Play& play_;
   const std::string name_;
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
+  std::unique_ptr<testbed::ClockShim> clock_;  ///< of a client program
   ClientProcess process_;
   history::Process history_;
   std::string asked_for_;            ///< name of the lock

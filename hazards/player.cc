@@ -29,6 +29,13 @@ Started start_store(const Descriptor& strategy, deployment::LocalHost& host, Set
        .replicas = strategy.traits.needs_replicas ? kReplicas : 0});
 }
 
+/// The cell has this outcome without a verdict of its play.
+void settle(Cell& cell, HazardOutcome outcome, std::string why) {
+  cell.expected = outcome;
+  cell.observed = outcome;
+  cell.reason = std::move(why);
+}
+
 void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> store) {
   Play play(servers, std::move(store), *cell.strategy);
   play.set_name(fmt::format("{}/{}", cell.scenario->name, cell.strategy->name));
@@ -37,14 +44,8 @@ void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> stor
     cell.observed = verdict.outcome;
     cell.reason = std::move(verdict.reason);
   } catch (const NotPlayable& why) {
-    cell.expected = HazardOutcome::not_played;
-    cell.observed = HazardOutcome::not_played;
-    cell.reason = why.what();
-  } catch (const Disturbed& late) {
-    cell.expected = HazardOutcome::not_played;
-    cell.observed = HazardOutcome::not_played;
-    cell.reason = late.what();
-    cell.disturbed = true;
+    settle(cell, HazardOutcome::not_played, why.what());
+    cell.disturbed = dynamic_cast<const Disturbed*>(&why) != nullptr;
   } catch (const std::exception& failure) {
     cell.reason = failure.what();
     cell.failed = true;
@@ -116,13 +117,10 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
             .strategy = &strategy,
             .expected = expected_outcome(scenario, strategy)};
   if (auto why = not_applicable(scenario, strategy)) {
-    cell.expected = HazardOutcome::not_applicable;
-    cell.observed = HazardOutcome::not_applicable;
-    cell.reason = *std::move(why);
+    settle(cell, HazardOutcome::not_applicable, *std::move(why));
   } else if (scenario.by_key && !strategy.program.empty()) {
-    cell.expected = HazardOutcome::not_played;
-    cell.observed = HazardOutcome::not_played;
-    cell.reason = "the fault must find the lock in the store, whose form only the library knows";
+    settle(cell, HazardOutcome::not_played,
+           "the fault must find the lock in the store, whose form only the library knows");
   }
   return cell;
 }
@@ -136,14 +134,12 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
     cell.began = BootClock::now();
     if (store) {
       play_on(cell, servers, *std::move(store));
-    } else {
+    } else if (store.error().why == NotStarted::Why::failed) {
       cell.reason = store.error().reason;
-      const auto why = store.error().why;
-      if (why != NotStarted::Why::failed) {
-        cell.expected = why == NotStarted::Why::unplayable ? HazardOutcome::not_played
-                                                           : HazardOutcome::not_applicable;
-        cell.observed = cell.expected;
-      }
+    } else {
+      const bool unplayable = store.error().why == NotStarted::Why::unplayable;
+      settle(cell, unplayable ? HazardOutcome::not_played : HazardOutcome::not_applicable,
+             store.error().reason);
     }
   } catch (const std::exception& failure) {
     cell.reason = failure.what();

@@ -36,6 +36,9 @@ class ServerPool {
   const std::filesystem::path& client_program() const { return client_program_; }
   history::Log* history() const { return history_; }
   std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port) { return host_->line_to(port); }
+  std::unique_ptr<testbed::ClockShim> make_clock() {
+    return need(testbed::ClockShim::make(host_->testbed()));
+  }
 
  private:
   ServerPool() = default;
