@@ -10,7 +10,7 @@
 #include "history/checker.h"
 #include "history/reader.h"
 #include "loadgen/run/fault.h"
-#include "loadgen/run/victim.h"
+#include "loadgen/run/client_hosts.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
