@@ -192,7 +192,7 @@ Request Actor::acquire_request(Duration wait) const {
 void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
   wait_ = wait;
   asks_at_ = std::max(at.value_or(TimePoint::min()), BootClock::now());
-  play_.timeline().add(asks_at_, name_, "asks for the lock");
+  play_.tell(asks_at_, name_, "asks for the lock");
   Request request = acquire_request(wait);
   request.at = at;
   request.release_at_once = releases_at_once_ = at.has_value();
@@ -203,16 +203,16 @@ void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
 
 void Actor::await_waiting() {
   if (!receive(kReplyTimeout).waiting) throw Failure(name_ + " did not have to wait for the lock");
-  play_.timeline().add_now(name_, "finds the lock taken and waits");
+  play_.tell_now(name_, "finds the lock taken and waits");
 }
 
 Grant Actor::finish_acquire() {
-  Grant grant = tell_acquire();
+  Grant grant = finish_any_acquire();
   require_answer(grant);
   return grant;
 }
 
-Grant Actor::tell_acquire() {
+Grant Actor::finish_any_acquire() {
   Answer answer = receive(wait_ + kReplyTimeout);
   if (answer.waiting) answer = receive(wait_ + kReplyTimeout);
   Grant& grant = answer.grant;
@@ -232,7 +232,7 @@ Grant Actor::tell_acquire() {
   } else if (!grant.reason.empty()) {
     text += ": " + grant.reason;
   }
-  play_.timeline().add(grant.answered_at, name_, text);
+  play_.tell(grant.answered_at, name_, text);
   tell_history(grant);
   require_in_time(name_ + " asked for the lock", asks_at_, grant.asked_at, play_.tolerance());
   return std::move(grant);
@@ -266,7 +266,7 @@ Grant Actor::acquire(Duration wait) {
 
 Grant Actor::try_acquire(Duration wait) {
   start_acquire(wait);
-  Grant grant = tell_acquire();
+  Grant grant = finish_any_acquire();
   require_in_time("the answer to " + name_ + " was read", grant.answered_at, BootClock::now(),
                   play_.tolerance());
   return grant;
@@ -291,13 +291,13 @@ ReleaseOutcome Actor::tell_release(const Answer& answer) {
   if (answer.released != ReleaseOutcome::failed) {
     history_.end(history::Outcome::ok, BootClock::now());
   }
-  play_.timeline().add(answer.at, name_,
-                       std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));
+  play_.tell(answer.at, name_,
+             std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));
   return answer.released;
 }
 
 void Actor::start_release(const Grant& grant) {
-  play_.timeline().add_now(name_, "starts to release");
+  play_.tell_now(name_, "starts to release");
   begin_release(grant);
   process_.send(Request{.what = Request::What::release, .lease = grant.lease});
 }
@@ -310,7 +310,7 @@ ReleaseOutcome Actor::release(const Grant& grant) {
 }
 
 ReleaseOutcome Actor::cancelled_release(const Grant& grant, Duration after) {
-  play_.timeline().add_now(name_, "starts to release, and will cancel that");
+  play_.tell_now(name_, "starts to release, and will cancel that");
   begin_release(grant);
   return tell_release(
       call({.what = Request::What::cancelled_release, .lease = grant.lease, .within = after}));
@@ -325,7 +325,7 @@ void Actor::start_work(Duration busy) {
 
 void Actor::finish_work() {
   const Answer answer = receive(wait_ + kReplyTimeout);
-  play_.timeline().add(answer.at, name_, "has done its work");
+  play_.tell(answer.at, name_, "has done its work");
 }
 
 RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
@@ -333,15 +333,15 @@ RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
   if (play_.of_program() && answer.renewed == RenewOutcome::unsupported) {
     throw NotPlayable("the library cannot renew");
   }
-  play_.timeline().add(answer.at, name_,
-                       std::string(word_of<RenewOutcome::unsupported>(kRenewed, answer.renewed)));
+  play_.tell(answer.at, name_,
+             std::string(word_of<RenewOutcome::unsupported>(kRenewed, answer.renewed)));
   return answer.renewed;
 }
 
 Belief Actor::belief(const Grant& grant, Duration within) {
   const Answer answer =
       call({.what = Request::What::belief, .lease = grant.lease, .within = within});
-  play_.timeline().add(
+  play_.tell(
       answer.at, name_,
       answer.belief.valid ? "still treats the lock as its own" : "knows that it has lost the lock");
   return answer.belief;
@@ -350,7 +350,7 @@ Belief Actor::belief(const Grant& grant, Duration within) {
 void Actor::read(const Grant& grant) {
   const Answer answer =
       call({.what = Request::What::read, .lease = grant.lease, .key = play_.key()});
-  play_.timeline().add(answer.at, name_, fmt::format("reads the counter: {}", answer.counter));
+  play_.tell(answer.at, name_, fmt::format("reads the counter: {}", answer.counter));
 }
 
 loadgen::WriteResult Actor::write(const Grant& grant) {
@@ -358,8 +358,8 @@ loadgen::WriteResult Actor::write(const Grant& grant) {
       call({.what = Request::What::write, .lease = grant.lease, .key = play_.key()});
   const loadgen::WriteResult result = answer.written;
   if (result == loadgen::WriteResult::accepted) ++play_.accepted_writes_;
-  play_.timeline().add(answer.at, name_,
-                       std::string(word_of<loadgen::WriteResult::failed>(kWritten, result)));
+  play_.tell(answer.at, name_,
+             std::string(word_of<loadgen::WriteResult::failed>(kWritten, result)));
   if (result == loadgen::WriteResult::unknown || result == loadgen::WriteResult::failed) {
     throw Failure(name_ +
                   " could not write the counter, although no fault affects the counter's server");

@@ -23,27 +23,10 @@ namespace lockbench::hazards {
 using deployment::Failure;
 using deployment::need;
 
-/// The events of one play: who did or learned what, and when. Not thread-safe.
-class Timeline {
- public:
-  struct Entry {
-    TimePoint at;
-    std::string who, what;
-  };
-
-  /// Entries may arrive out of order: an answer carries the time at which the client received it.
-  void add(TimePoint at, std::string who, std::string what) {
-    const auto later = std::ranges::upper_bound(entries_, at, {}, &Entry::at);
-    entries_.insert(later, {at, std::move(who), std::move(what)});
-  }
-  void add_now(std::string who, std::string what) {
-    add(BootClock::now(), std::move(who), std::move(what));
-  }
-
-  const std::vector<Entry>& entries() const { return entries_; }
-
- private:
-  std::vector<Entry> entries_;
+/// Who did or learned what in a play, and when.
+struct TimelineEntry {
+  TimePoint at;
+  std::string who, what;
 };
 
 /// The fault cannot be caused for this client. The play is then `not-played`.
@@ -128,7 +111,7 @@ class Actor {
   void await_waiting();
   Grant finish_acquire();
   /// Like finish_acquire(), but returns an unanswered grant instead of throwing.
-  Grant finish_any_acquire() { return tell_acquire(); }
+  Grant finish_any_acquire();
 
   ReleaseOutcome release(const Grant& grant);
   /// Only sends the request; finish_release() returns the answer.
@@ -167,8 +150,7 @@ class Actor {
   Answer answer(Duration within);
   Answer receive(Duration within);
   Request acquire_request(Duration wait) const;
-  /// These add the outcome of a request to the timeline.
-  Grant tell_acquire();
+  /// Adds the outcome of a request to the timeline.
   ReleaseOutcome tell_release(const Answer& answer);
   void tell_history(const Grant& grant);
   /// In the history, a client that dies holds its locks no longer.
@@ -227,8 +209,17 @@ class Play {
   std::uint64_t counter();
   std::uint64_t accepted_writes() const { return accepted_writes_; }
 
-  Timeline& timeline() { return timeline_; }
-  void record_fault(std::string what) { timeline_.add_now("fault", std::move(what)); }
+  /// In the order of time. Events may come out of order: an answer carries the time at which the
+  /// client received it.
+  const std::vector<TimelineEntry>& timeline() const { return timeline_; }
+  void tell(TimePoint at, std::string who, std::string what) {
+    const auto later = std::ranges::upper_bound(timeline_, at, {}, &TimelineEntry::at);
+    timeline_.insert(later, {at, std::move(who), std::move(what)});
+  }
+  void tell_now(std::string who, std::string what) {
+    tell(BootClock::now(), std::move(who), std::move(what));
+  }
+  void record_fault(std::string what) { tell_now("fault", std::move(what)); }
   void note(const std::string& name, Fact fact) { evidence_[name] = std::move(fact); }
   void note(const std::string& name, Duration duration) { evidence_[name] = seconds(duration); }
   const std::map<std::string, Fact>& evidence() const { return evidence_; }
@@ -244,7 +235,7 @@ class Play {
   int keys_ = 1, clients_ = 0;
   Duration ttl_;
   std::uint64_t accepted_writes_ = 0;
-  Timeline timeline_;
+  std::vector<TimelineEntry> timeline_;
   std::map<std::string, Fact> evidence_;
   std::deque<Actor> actors_;  ///< destroyed first: they use the members above
 };

@@ -51,7 +51,7 @@ void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> stor
     cell.failed = true;
   }
   cell.evidence = play.evidence();
-  cell.timeline = play.timeline().entries();
+  cell.timeline = play.timeline();
 }
 
 /// Whether `cell` is more informative than the play shown so far.

@@ -66,7 +66,7 @@ struct Cell {
   /// A step of the play was late, so it counts as not played; `reason` names the step.
   bool disturbed = false;
   std::map<std::string, Fact> evidence{};
-  std::vector<Timeline::Entry> timeline{};
+  std::vector<TimelineEntry> timeline{};
   TimePoint began{};
   Duration took{};
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "loadgen/run/runner.h"
-#include "loadgen/run/service_times.h"
 #include "results/stats/threshold.h"
 
 namespace lockbench::loadgen {

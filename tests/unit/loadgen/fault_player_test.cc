@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "history/checker.h"
-#include "history/reader.h"
+#include "history/operation.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/client_hosts.h"
 #include "tests/support/eventually.h"
