@@ -197,20 +197,12 @@ class Experiment {
 
   /// What single steps show, and how long the decisions take.
   void say_bracket(double met, double not_met) {
-    const auto waits = [this](double rate) {
-      const results::CapacityRate* at = measured_.capacity.at(rate);
-      if (at == nullptr) return std::string();
-      return fmt::format(" (p99 {} of {} samples)", human_seconds(at->acquire.p99),
-                         at->acquire.count + at->acquire.censored.count);
-    };
     const double passed = seconds(Clock::now() - search_began_), whole = seconds(plan_.time);
     const double rate = met > 0 ? met : not_met;
-    std::string text = fmt::format(
-        "after {}: the objective was met {}", human_seconds(passed),
-        met > 0 ? fmt::format("at {}/s{}", human_number(met), waits(met)) : "at no rate so far");
-    if (std::isfinite(not_met)) {
-      text += fmt::format(", and not at {}/s{}", human_number(not_met), waits(not_met));
-    }
+    std::string text =
+        fmt::format("after {}: the objective was met {}", human_seconds(passed),
+                    met > 0 ? fmt::format("at {}/s", human_number(met)) : "at no rate so far");
+    if (std::isfinite(not_met)) text += fmt::format(", and not at {}/s", human_number(not_met));
     if (std::isfinite(rate) && rate > 0) {
       text += fmt::format(", by single steps; to decide a rate takes about {}",
                           human_seconds(std::max(samples_needed(plan_.objective) / rate,
