@@ -277,7 +277,8 @@ void Worker::section(TimePoint intended) {
 bool Worker::take_connection(TimePoint deadline) {
   if (!run_.pool) return true;
   const TimePoint asked_at = base_env_->now();
-  const bool got = run_.pool->take(*base_env_, *connection_, deadline, over_);
+  const bool got =
+      run_.pool->take(*base_env_, *connection_, deadline, over_) == WaitResult::signalled;
   const TimePoint now = base_env_->now();
   run_.recorder.histograms(run_.phase_at(now))[Timing::pool_wait].record(now - asked_at);
   if (!got && !over()) ++counts_[Count::pool_timeouts];

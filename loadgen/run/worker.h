@@ -18,9 +18,9 @@
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/client_hosts.h"
-#include "loadgen/run/connection_pool.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/runner.h"
+#include "strategies/fair_queue.h"
 
 namespace lockbench::program {
 class ProgramLock;
@@ -73,10 +73,11 @@ struct RunShared {
   UsedKeys used;  ///< of the load, and then one more for each client
   std::unique_ptr<Demand> demand{};
   std::unique_ptr<Counter> counter{};
-  std::unique_ptr<Schedule> schedule{};    ///< open loop only; made when the load starts
-  std::unique_ptr<Meetings> meetings{};    ///< of a canary's load only
-  std::unique_ptr<Victim> victim{};        ///< of a run with faults of clients only; its hosts
-  std::unique_ptr<ConnectionPool> pool{};  ///< null: each client has its own connection
+  std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
+  std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
+  std::unique_ptr<Victim> victim{};      ///< of a run with faults of clients only; its hosts
+  /// The connection pool of the application, of which only the waiting is simulated; null: none.
+  std::unique_ptr<FairQueue> pool{};
   ClientHosts* hosts = &ClientHosts::one_process();
   Share share{};                    ///< of the clients, which are numbered over all shares
   history::Log* history = nullptr;  ///< may be null
