@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "deployment/private_store.h"
 #include "strategies/postgres/client/endpoint.h"
@@ -135,13 +134,10 @@ class PostgresStore : public PrivateStore {
         "SELECT setting = reset_val AND source = 'configuration file' "
         "FROM pg_settings WHERE name = '{}'",
         name);
-    const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (ask(look).value != "t") {
-      if (std::chrono::steady_clock::now() > give_up_at) {
-        throw Failure("the server does not adopt " + name);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (testbed::comes_true(std::chrono::seconds(10), [&] { return ask(look).value == "t"; })) {
+      return;
     }
+    throw Failure("the server does not adopt " + name);
   }
 
   std::unique_ptr<testbed::Proxy> replication_;

@@ -97,12 +97,12 @@ void ClientProcess::await_stop() { await_change(WUNTRACED, "stop"); }
 
 void ClientProcess::await_change(int options, const char* change) {
   constexpr std::chrono::seconds kWithin{10};
-  const auto deadline = Clock::now() + kWithin;
   int status = 0;
   pid_t changed = 0;
-  while ((changed = waitpid(pid_, &status, options | WNOHANG)) == 0 && Clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  testbed::comes_true(kWithin, [&] {
+    changed = waitpid(pid_, &status, options | WNOHANG);
+    return changed != 0;
+  });
   const bool stopped = WIFSTOPPED(status);
   const bool in_time = changed == pid_ && stopped == (options == WUNTRACED);
   if (changed == pid_ && !stopped) pid_ = -1;

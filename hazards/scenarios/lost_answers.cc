@@ -8,15 +8,7 @@
 namespace lockbench::hazards {
 namespace {
 
-/// False if it does not within some seconds.
-bool comes_true(const std::function<bool()>& what) {
-  const auto give_up_at = BootClock::now() + std::chrono::seconds(5);
-  while (!what()) {
-    if (BootClock::now() > give_up_at) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
+constexpr std::chrono::seconds kReachesWithin{5};
 
 /// Cuts the client's connection between its next request and the answer. The commands of a client
 /// program do not show, but its network can fail.
@@ -28,7 +20,7 @@ class AnswerLoss {
   }
   /// Returns once the store has the request, and the connection is gone.
   void strike() {
-    if (!comes_true([&] { return line_.counts().to_server != before_; })) {
+    if (!testbed::comes_true(kReachesWithin, [&] { return line_.counts().to_server != before_; })) {
       throw Failure("the client sent no request");
     }
     // The store must have read it; the answer is still on its way.
@@ -165,7 +157,7 @@ Verdict lost_notification(Play& play) {
   play.record_fault("the waiter's notification connection is cut silently");
   const TimePoint released_at = BootClock::now();
   require_release(holder.release(held));
-  if (!comes_true([&] { return line.counts().swallowed > 0; })) {
+  if (!testbed::comes_true(kReachesWithin, [&] { return line.counts().swallowed > 0; })) {
     throw Failure("no notification was sent, so none was lost");
   }
   // Without a notification, the waiter tries again when the lock that it saw must have expired, or
