@@ -176,18 +176,6 @@ TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
   EXPECT_THAT(faults_seen_.seen(), Contains("store-kill off"));
 }
 
-TEST_F(FaultPlayerTest, AnExceptionOfTheTargetIsAFailure) {
-  plan_.workload.duration = 60s;
-  target_.on_inject = [this] {
-    stop_.request_stop();
-    throw std::runtime_error("no more threads");
-  };
-  strike("store-kill@50ms+50ms");
-  run_struck();
-  EXPECT_THAT(target_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
-  EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("no more threads")));
-}
-
 TEST_F(FaultPlayerTest, AStopInMidFaultHealsAndKeepsTheMark) {
   strike("store-freeze@50ms+30s");
   plan_.workload.duration = 60s;
