@@ -14,7 +14,7 @@ using Started = tl::expected<std::shared_ptr<PrivateStore>, NotStarted>;
 
 constexpr int kNodes = 5, kMembers = 3, kReplicas = 2;
 
-Started start_store(const Descriptor& strategy, deployment::LocalHost& host, Setup setup) {
+Started start_store(const Descriptor& strategy, testbed::Testbed& host, Setup setup) {
   const auto* const kind = deployment::find_private_store_kind(strategy.backend);
   if (kind == nullptr && setup != Setup::shared) {
     return tl::unexpected(NotStarted{"it has no server", NotStarted::Why::never_needed});
@@ -69,7 +69,7 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
       options.client_program.empty() ? "/proc/self/exe" : std::move(options.client_program);
   pool->history_ = options.history;
   return deployment::attempt([&] {
-    pool->host_ = need(deployment::LocalHost::open(options.tls));
+    pool->host_ = need(testbed::Testbed::start(options.tls));
     const auto& redis = *deployment::find_private_store_kind("redis");
     pool->counter_ = redis.start(*pool->host_, {.setup = Setup::shared});
     return std::move(pool);

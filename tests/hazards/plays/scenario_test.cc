@@ -104,7 +104,7 @@ TEST(Plays, ThatBreakOffAreNoVerdict) {
 
 const deployment::PrivateStoreRegistration collapsing(
     {.name = "test-collapsing",
-     .start = [](deployment::LocalHost&,
+     .start = [](testbed::Testbed&,
                  const deployment::StoreRequest&) -> std::unique_ptr<deployment::PrivateStore> {
        throw std::runtime_error("the servers collapse");
      }});
