@@ -36,24 +36,6 @@ void settle(Cell& cell, HazardOutcome outcome, std::string why) {
   cell.reason = std::move(why);
 }
 
-void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> store) {
-  Play play(servers, std::move(store), *cell.strategy);
-  play.set_name(fmt::format("{}/{}", cell.scenario->name, cell.strategy->name));
-  try {
-    Verdict verdict = cell.scenario->play(play);
-    cell.observed = verdict.outcome;
-    cell.reason = std::move(verdict.reason);
-  } catch (const NotPlayable& why) {
-    settle(cell, HazardOutcome::not_played, why.what());
-    cell.disturbed = dynamic_cast<const Disturbed*>(&why) != nullptr;
-  } catch (const std::exception& failure) {
-    cell.reason = failure.what();
-    cell.failed = true;
-  }
-  cell.evidence = play.evidence();
-  cell.timeline = play.timeline();
-}
-
 /// Whether `cell` is more informative than the play shown so far.
 bool is_more_informative(const Cell& cell, const Cell& shown) {
   if (!shown.played()) return cell.played() || (cell.failed && !shown.failed);
@@ -129,11 +111,16 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
   Cell cell = make_cell(scenario, strategy);
   if (cell.played()) return cell;
   cell.began = BootClock::now();
+  std::optional<Play> play;
   try {
     auto store = servers.store(strategy, scenario.setup);
     cell.began = BootClock::now();
     if (store) {
-      play_on(cell, servers, *std::move(store));
+      play.emplace(servers, *std::move(store), strategy);
+      play->set_name(fmt::format("{}/{}", scenario.name, strategy.name));
+      Verdict verdict = scenario.play(*play);
+      cell.observed = verdict.outcome;
+      cell.reason = std::move(verdict.reason);
     } else if (store.error().why == NotStarted::Why::failed) {
       cell.reason = store.error().reason;
     } else {
@@ -141,9 +128,16 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
       settle(cell, unplayable ? HazardOutcome::not_played : HazardOutcome::not_applicable,
              store.error().reason);
     }
+  } catch (const NotPlayable& why) {
+    settle(cell, HazardOutcome::not_played, why.what());
+    cell.disturbed = dynamic_cast<const Disturbed*>(&why) != nullptr;
   } catch (const std::exception& failure) {
     cell.reason = failure.what();
     cell.failed = true;
+  }
+  if (play) {
+    cell.evidence = play->evidence();
+    cell.timeline = play->timeline();
   }
   cell.took = BootClock::now() - cell.began;
   return cell;
