@@ -93,10 +93,12 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   const WaitTicket wait = run_.handoff.begin_wait(key, wanted.mode);
   run_.hosts->asks(number_, key);
   history::Process& process = process_of(held_.size());
-  // The part of the name that differs between runs and keys: redis-queue:1:0.
-  const std::size_t begin = key_name_.find('{') + 1;
-  process.acquire(std::string_view(key_name_).substr(begin, key_name_.size() - begin - 1),
-                  wanted.mode == Mode::shared, base_env_->now());
+  if (run_.history != nullptr) {
+    // The part of the name that differs between runs and keys: redis-queue:1:0.
+    const std::size_t begin = key_name_.find('{') + 1;
+    process.acquire(std::string_view(key_name_).substr(begin, key_name_.size() - begin - 1),
+                    wanted.mode == Mode::shared, base_env_->now());
+  }
   const AcquireMark mark = run_.audit.begin_acquire(key);
   AcquireResult result = strategy_->acquire(request_);
   const TimePoint ended = base_env_->now();
