@@ -45,7 +45,10 @@ class Descriptors {
   /// whose descriptor is ready.
   template <class OnReady>
   void harvest(Duration longest, OnReady on_ready) {
-    for (const epoll_event& event : look(longest)) {
+    const std::span<const epoll_event> events = look(longest);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      fetch_ahead(events.subspan(i));
+      const epoll_event& event = events[i];
       if (event.data.fd == kInterrupt) continue;
       Watched& watched = table_[event.data.fd];
       watched.note(event.events);
@@ -91,6 +94,15 @@ class Descriptors {
         size_(table.size()) {}
 
   std::span<const epoll_event> look(Duration longest);
+  /// Prefetches, as with thousands of connections the next ones are in no cache.
+  void fetch_ahead(std::span<const epoll_event> events) const noexcept {
+    constexpr std::size_t kWatchedAhead = 8, kFibersAhead = 4;
+    const auto fd_at = [&](std::size_t ahead) {
+      return ahead < events.size() ? static_cast<int>(events[ahead].data.fd) : kInterrupt;
+    };
+    if (const int fd = fd_at(kWatchedAhead); fd >= 0) __builtin_prefetch(&table_[fd]);
+    if (const int fd = fd_at(kFibersAhead); fd >= 0) __builtin_prefetch(table_[fd].reader);
+  }
   Watched& at(int fd);
   /// False if the kernel refuses; errno says why.
   bool watch(int operation, int otherwise, int if_error, int fd, std::uint32_t events);

@@ -133,8 +133,11 @@ struct alignas(kCacheLine) Fiber final : Waiter, Timed, ReadyHook {
       : context(its_stack, entry), scheduler(its_scheduler), stack(its_stack) {}
 
   void wake() noexcept override;
+  /// For a turn soon.
+  void prefetch_turn() const noexcept { prefetch(this, kEachTurn); }
 
   // Used in each turn, together with the base classes.
+  static constexpr std::size_t kEachTurn = 3 * kCacheLine;
   Context context;
   bool over = false;
   std::uint8_t latest_watched = 0;
@@ -219,6 +222,7 @@ class Scheduler final : public Carrier {
   bool make_ready(Fiber& fiber) noexcept;
   void take_inbox() noexcept;
   void run_ready() noexcept;
+  void prefetch_next() const noexcept;
   void resume(Fiber& fiber) noexcept;
   void end(Fiber& fiber) noexcept;
   void look_around() noexcept;
