@@ -106,6 +106,8 @@ class PrivateStore {
   /// Another user deletes this key. False if nothing was deleted: the key may not exist, or the
   /// deletion itself may have to wait for the lock.
   bool remove_key(const std::string& key);
+  /// The key's value; empty if the key does not exist.
+  virtual std::string value_of(const std::string& /*key*/) { cannot("show what they hold"); }
   /// The server dies without warning and comes back.
   virtual void restart();
   /// The server's wall clock jumps ahead.

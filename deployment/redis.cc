@@ -55,6 +55,8 @@ class RedisStore : public PrivateStore {
     return fmt::format("one of its {} nodes", others_.size() + 1);
   }
 
+  std::string value_of(const std::string& key) override { return ask({"GET", key}).text; }
+
   /// With replicas, returns when they follow it again.
   void restart() override {
     need(servers().front()->restart(keeps_data()));

@@ -182,6 +182,10 @@ class Play {
 
   const Traits& traits() const { return strategy_.traits; }
   bool of_program() const { return !strategy_.program.empty(); }
+  /// Number of acquire commands that the strategy declares.
+  int declared_acquire_commands() const {
+    return static_cast<int>(strategy_.acquire_commands.size());
+  }
   /// Starts a client process; it lives as long as the play.
   Actor& client(std::string_view name, const ActorSettings& settings = {});
   PrivateStore& store() { return *store_; }

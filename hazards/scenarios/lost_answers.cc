@@ -129,6 +129,41 @@ Verdict lost_answer_release(Play& play) {
   return verdict;
 }
 
+/// Two clients find the lock expired. One stalls before its GETSET, the other takes over the lock.
+/// Then the late GETSET overwrites the winner's expiry.
+Verdict getset_rewrite(Play& play) {
+  Actor& first = play.client("first");
+  Actor& loser = play.client("loser");
+  Actor& winner = play.client("winner");
+  const Grant held = first.must_acquire();
+  first.kill();
+  play.wait_until(held.valid_until.value_or(held.answered_at) + std::chrono::milliseconds(50));
+  play.set_ttl(kLongTtl);
+  loser.arm(CommandFault::Action::stall, CommandFault::Place::before,
+            play.declared_acquire_commands());
+  loser.start_acquire({});
+  loser.await_stop();
+  // Expiries have millisecond resolution: the winner's must differ.
+  play.wait_until(BootClock::now() + std::chrono::milliseconds(5));
+  const Grant won = winner.must_acquire();
+  const std::string before = play.store().value_of(play.key());
+  loser.resume();
+  const Grant lost = loser.finish_acquire();
+  if (lost.granted()) return verdict_of_two(play, lost, "a GETSET came late");
+  const std::string after = play.store().value_of(play.key());
+  if (after == before) throw Failure("the loser's late GETSET did not change the expiry");
+  play.note("drift_milliseconds", std::int64_t{std::stoll(after) - std::stoll(before)});
+  require_release(winner.release(won));
+  const Grant next = play.client("next").acquire(std::chrono::seconds(1));
+  if (next.granted()) {
+    return {HazardOutcome::safe,
+            "the loser changed the expiry (see drift_milliseconds); the holder could still "
+            "release its lock"};
+  }
+  return {HazardOutcome::stuck,
+          "the loser changed the expiry, and the holder could no longer release its lock"};
+}
+
 using testbed::ProxyCounts;
 
 /// Waits until the proxy has been idle for 200 ms: everything in flight has arrived.
@@ -174,6 +209,12 @@ const ScenarioRegistration lost_answers_scenarios({
      .question =
          "The answer to a release is lost, the client repeats it: does it free another's lock?",
      .play = lost_answer_release},
+    {.name = "getset-rewrite",
+     .question = "A losing client's late GETSET changes the expiry: can the holder still release?",
+     .exempts = only_if(
+         [](const Descriptor& one) { return one.traits.release_check == OwnerCheck::local_clock; },
+         "its value contains no expiry time"),
+     .play = getset_rewrite},
     {.name = "lost-notification",
      .question = "The notification for a waiter is lost: does it get the lock within a bound?",
      .default_outcome = HazardOutcome::recovers,

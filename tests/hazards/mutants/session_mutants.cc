@@ -16,11 +16,29 @@ struct CountsDown : Around {
   }
 };
 
+struct OwnOptions {
+  explicit OwnOptions(const StrategyOptions& asked) : own(asked) { own.lock_delay = {}; }
+  StrategyOptions own;
+};
+
+/// A lock without lock-delay.
+class Hasty : private OwnOptions, public Around {
+ public:
+  Hasty(std::string_view around, const Context& context)
+      : OwnOptions(context.options),
+        Around(around, {.endpoints = context.endpoints,
+                        .options = own,
+                        .env = context.env,
+                        .services = context.services,
+                        .client = context.client}) {}
+};
+
 template <class Mutant>
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around) {
   Descriptor made = mutant(name, backend,
                            {.expiry = Expiry::session,
                             .release_check = OwnerCheck::atomic,
+                            .lock_delay = true,
                             .fencing = true,
                             .waiting_choices = {}},
                            wrapping<Mutant>(around));
@@ -35,6 +53,7 @@ const Registration postgres(described<SameNumber>("test-postgres-same-number", "
                                                   "postgres-advisory"));
 const Registration counts_down(described<CountsDown>("test-etcd-counts-down", "etcd", "etcd"));
 const Registration trusting(described<NeverDoubts>("test-etcd-never-doubts", "etcd", "etcd"));
+const Registration hasty(described<Hasty>("test-chubby-hasty", "etcd", "chubby"));
 
 }  // namespace
 }  // namespace lockbench

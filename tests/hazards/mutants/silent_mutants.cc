@@ -75,14 +75,18 @@ struct UnheardRelease : Around {
 template <class Mutant>
 Descriptor described(std::string_view name, std::string_view backend, std::string_view around,
                      const Traits& traits) {
-  return mutant(name, backend, traits, wrapping<Mutant>(around));
+  Descriptor made = mutant(name, backend, traits, wrapping<Mutant>(around));
+  // As many as redis-getset has: its plays count them.
+  made.acquire_commands = {"as", "the", "wrapped lock"};
+  return made;
 }
 
 template <class Mutant>
-Descriptor on_redis(std::string_view name, std::string_view around = "redis-set-nx-lua") {
+Descriptor on_redis(std::string_view name, std::string_view around = "redis-set-nx-lua",
+                    OwnerCheck release_check = OwnerCheck::atomic) {
   return described<Mutant>(
       name, "redis", around,
-      {.expiry = Expiry::ttl, .release_check = OwnerCheck::atomic, .waiting_choices = {}});
+      {.expiry = Expiry::ttl, .release_check = release_check, .waiting_choices = {}});
 }
 
 template <class Mutant>
@@ -101,6 +105,8 @@ Descriptor on_a_quorum(std::string_view name) {
 
 const Registration silent(on_redis<Silent<true>>("test-silent"));
 const Registration confused(on_redis<Silent<true>>("test-silent-confused", "test-confused"));
+const Registration getset(on_redis<Silent<true>>("test-silent-getset", "redis-getset",
+                                                 OwnerCheck::local_clock));
 const Registration redlock(on_a_quorum<Silent<true>>("test-silent-redlock"));
 const Registration etcd(in_a_session<Silent<true>>("test-silent-etcd", "etcd", "etcd"));
 const Registration cut_off(in_a_session<CutOff<AcquireOutcome::failed>>("test-cut-off", "postgres",

@@ -1,4 +1,4 @@
-// Locks with a defect in their waiting.
+// Locks with a defect in their waiting, and one that compares expiry times too strictly.
 
 #include <algorithm>
 
@@ -79,6 +79,26 @@ struct WakesLate : TrustsTheMessage {
   }
 };
 
+/// Releases only if the value is exactly what it wrote.
+class KnowsItsOwnTimeOnly : public Around {
+ public:
+  explicit KnowsItsOwnTimeOnly(const Context& context)
+      : Around("redis-getset-cas", context),
+        redis_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)
+                   .make(parse_endpoint(context.urls.front()).value(), context.options.timeouts(),
+                         context.env)) {}
+
+  ReleaseResult release(const Lease& lease) override {
+    const auto value = redis_->call({"GET", lease.key});
+    if (!value) return {ReleaseOutcome::failed, value.error().message};
+    if (value->is_text(lease.token)) return Around::release(lease);
+    return {ReleaseOutcome::not_owner, {}};
+  }
+
+ private:
+  const std::unique_ptr<Connection> redis_;
+};
+
 template <class Mutant>
 Descriptor described(std::string_view name) {
   return with_known_hazards(
@@ -98,6 +118,7 @@ const Registration dead(described<WaitsForTheDead>("test-waits-for-the-dead"));
 const Registration slow(described<WaitsOutTheDead>("test-waits-out-the-dead"));
 const Registration late(described<WakesLate>("test-wakes-late"));
 const Registration deaf(described<TrustsTheMessage>("test-trusts-the-message"));
+const Registration own_time(described<KnowsItsOwnTimeOnly>("test-knows-its-own-time-only"));
 
 }  // namespace
 }  // namespace lockbench::redis

@@ -2,7 +2,6 @@
 
 #include <tuple>
 
-#include "strategies/redis/client/connection.h"
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/eventually.h"
 #include "tests/support/test_names.h"
@@ -19,14 +18,6 @@ using Place = CommandFault::Place;
 class Clients : public testing::Test {
  protected:
   Clients() { play_.set_ttl(30s); }
-
-  /// Empty if there is no such key.
-  std::string value_of_key() {
-    const auto env = make_system_env(0);
-    const auto endpoint = redis::parse_endpoint(play_.store().urls().front());
-    const auto connection = redis::make_connection_factory()->make(*endpoint, 5s, *env);
-    return connection->call({"GET", play_.key()})->text;
-  }
 
   Stage play_{"redis-set-nx-check"};
   Actor& one_ = play_.client("one");
@@ -57,7 +48,7 @@ TEST_F(Clients, DieBetweenTwoCommands) {
   one_.start_release(held);
   one_.await_death();
   // The owner was checked, but the key was not deleted.
-  EXPECT_NE(value_of_key(), "");
+  EXPECT_NE(play_.store().value_of(play_.key()), "");
   EXPECT_THROW(one_.release(held), Failure);
 }
 
@@ -66,17 +57,17 @@ TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
   one_.arm(Action::stall, Place::before, 2);
   one_.start_release(held);
   one_.await_stop();
-  EXPECT_NE(value_of_key(), "");
+  EXPECT_NE(play_.store().value_of(play_.key()), "");
   one_.resume();
   EXPECT_EQ(one_.finish_release(), ReleaseOutcome::released);
-  EXPECT_EQ(value_of_key(), "");
+  EXPECT_EQ(play_.store().value_of(play_.key()), "");
 }
 
 TEST_F(Clients, AreNotToldWhatTookEffect) {
   const Grant held = one_.must_acquire();
   one_.arm(Action::drop_answer, Place::after, 2);
   EXPECT_EQ(one_.release(held), ReleaseOutcome::failed);
-  EXPECT_EQ(value_of_key(), "");
+  EXPECT_EQ(play_.store().value_of(play_.key()), "");
   EXPECT_EQ(one_.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
 }
 

@@ -37,6 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Failing{"contention", "test-silent", kNoAnswer},
                     Failing{"reentry", "test-silent", kNoAnswer},
                     Failing{"reentry", "test-silent-confused", kNoAnswer},
+                    Failing{"getset-rewrite", "test-silent-getset", kNoAnswer},
                     Failing{"redlock-slow-nodes", "test-silent-redlock", kNoAnswer},
                     Failing{"session-expiry", "test-silent-etcd", kNoAnswer},
                     Failing{"transaction-timeout-statement", "test-cut-off", kNoAnswer},
