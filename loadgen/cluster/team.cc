@@ -294,6 +294,15 @@ class MembersRun : public RankRun {
     return nullptr;
   }
 
+  /// Rank 0 audits the run and removes its keys first, which may take long.
+  void await_over() {
+    TimePoint until = TimePoint::max();
+    while (!over_ && !root_is_gone(link_) && link_.now() < until) {
+      if (stop_.stop_requested()) until = std::min(until, link_.now() + kUntilLeft);
+      if (const auto message = link_.next(std::min(until, link_.now() + kLook), {})) take(*message);
+    }
+  }
+
  private:
   void take(const Message& message) {
     left_ = leave_of(message);
@@ -319,6 +328,7 @@ void follow(const Order& order, Link& link, RunPlan plan, std::optional<bool>& l
     static_cast<void>(make_live_run(plan, *strategy, order.repetition, progress, silent,
                                     link.stop().get_token(), &joint));
   }
+  joint.await_over();
 }
 
 }  // namespace
