@@ -105,6 +105,7 @@ Command make_command(Command text, int (*run)(const Options&)) {
 Command overview_command();
 Command run_command();
 Command list_command();
+Command merge_command();
 Command renewal_command();
 Command quorum_command();
 Command capacity_command();

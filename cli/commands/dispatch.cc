@@ -17,11 +17,11 @@ namespace {
 
 /// The first one is the default.
 std::vector<Command> all_commands() {
-  return {overview_command(),     run_command(),     capacity_command(), renewal_command(),
-          quorum_command(),       hazards_command(), simulate_command(), compare_command(),
-          report_command(),       show_command(),    check_command(),    choose_command(),
-          list_command(),         doctor_command(),  probe_command(),    watch_command(),
-          check_client_command(), clean_command()};
+  return {overview_command(), run_command(),          capacity_command(), renewal_command(),
+          quorum_command(),   hazards_command(),      simulate_command(), compare_command(),
+          report_command(),   show_command(),         merge_command(),    check_command(),
+          choose_command(),   list_command(),         doctor_command(),   probe_command(),
+          watch_command(),    check_client_command(), clean_command()};
   // The analyzer takes the memory that the functions own for leaked:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 

@@ -132,7 +132,7 @@ int capacity(const CapacityOptions& given) {
                              .planned_rate = options.planned_rate};
   plan.run.workload = options.workload;
   plan.run.watcher = metrics.watcher();
-  plan.run.maker = maker_of(options.metrics);
+  plan.run.maker = maker_of(out, result, options.metrics);
   measure_all(std::move(plan), selected, experiment, ending);
   ending.errors |= !metrics.push(console);
   const int code = finish(result, options.output, file, ending);
@@ -179,7 +179,7 @@ int renewal(const RenewalOptions& given) {
       .held = options.held,
       .pairs = options.pairs,
       .so_far = [&](const std::vector<results::Run>& runs) { experiment.keep_step(runs); }};
-  plan.foreground.maker = maker_of();
+  plan.foreground.maker = maker_of(out, result);
   // Ranks know their own cores.
   if (Ranks::joined() == nullptr) {
     load.threads = loadgen::generator_threads(load, options.servers_of("redis").empty());
@@ -318,7 +318,7 @@ int quorum(const QuorumOptions& given) {
   // Ranks know their own cores.
   if (ranks == nullptr) load.threads = loadgen::generator_threads(load, true);
   plan.so_far = [&](const std::vector<results::Run>& runs) { experiment.keep_step(runs); };
-  plan.run.maker = maker_of();
+  plan.run.maker = maker_of(out, result);
   plan.run.counter_url = nodes.counter_url();
   const auto measured = loadgen::measure_quorum(plan, nodes, experiment.on_step(), session.stop());
   result.interrupted = session.stopped();

@@ -235,7 +235,7 @@ bool Measurement::deploy(Session& session) {
   }
   result_.interrupted = true;  // until it is over
   file_.emplace(out_, session.console());
-  maker_ = maker_of(options_.metrics);
+  maker_ = maker_of(out_, result_, options_.metrics);
   return true;
 }
 

@@ -253,7 +253,7 @@ int finish(results::Result& result, const OutputOptions& options, ResultFile& fi
   Console& console = file.console();
   console.status("");
   ending.interrupted |= result.interrupted;
-  ending.rank_lost |= warn_of_lost_ranks(console);
+  ending.rank_lost |= warn_of_lost_ranks(file.path(), console);
   if (ending.rank_lost && !result.exit_code) {
     result.exit_code = static_cast<std::uint64_t>(exit_code_of(ending));
   }

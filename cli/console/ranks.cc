@@ -13,6 +13,7 @@
 #include "cli/console/session.h"
 #include "exporter/exporter.h"
 #include "loadgen/cluster/wire.h"
+#include "results/file/json.h"
 #include "strategies/registry.h"
 
 namespace lockbench::cli {
@@ -153,7 +154,8 @@ void Ranks::warn(Console& console) const {
   }
 }
 
-loadgen::RunMaker Ranks::maker(const MetricsOptions& metrics) {
+loadgen::RunMaker Ranks::maker(const std::string& out, results::Result result,
+                               const MetricsOptions& metrics) {
   std::function<std::string(int)> metrics_of;
   if (metrics.listen) {
     metrics_of = [address = *metrics.listen](int rank) {
@@ -162,13 +164,17 @@ loadgen::RunMaker Ranks::maker(const MetricsOptions& metrics) {
       return own.to_string();
     };
   }
+  result.runs.clear();
   // Two configurations may take turns, so each run sets up the team for its own.
-  return [this, metrics_of, push = metrics.push.value_or("")](
+  return [this, metrics_of, push = metrics.push.value_or(""), part_path = out == kStdout ? "" : out,
+          heading = results::to_json(result)](
              const loadgen::RunPlan& plan, const Descriptor& strategy, int repetition,
              const loadgen::Progress& progress, loadgen::ProgressObserver& observer,
              const std::stop_token& stop) {
     team_.metrics_of = metrics_of;
     team_.push = push;
+    team_.part_path = part_path;
+    team_.heading = heading;
     return loadgen::cluster::lead(*link_, team_, plan, strategy, repetition, progress, observer,
                                   stop);
   };
@@ -194,15 +200,21 @@ int serve_rank() {
   return exit_code::kFine;
 }
 
-loadgen::RunMaker maker_of(const MetricsOptions& metrics) {
+loadgen::RunMaker maker_of(const std::string& out, const results::Result& result,
+                           const MetricsOptions& metrics) {
   Ranks* const ranks = Ranks::joined();
-  return ranks == nullptr ? loadgen::RunMaker() : ranks->maker(metrics);
+  return ranks == nullptr ? loadgen::RunMaker() : ranks->maker(out, result, metrics);
 }
 
-bool warn_of_lost_ranks(Console& console) {
+bool warn_of_lost_ranks(const std::string& out, Console& console) {
   const Ranks* const ranks = Ranks::joined();
   if (ranks == nullptr || !ranks->lost_some()) return false;
-  console.warn("a rank was lost");
+  // With --out - there are no such files.
+  console.warn(out == kStdout
+                   ? "a rank was lost"
+                   : fmt::format("a rank was lost: the ranks' own files are {0}.rank-*; to put "
+                                 "them together: lockbench merge {0}.rank-* --out FILE",
+                                 out));
   return true;
 }
 

@@ -25,9 +25,12 @@ class Ranks {
   /// Warns if a host has more ranks than cores, which makes figures doubtful.
   void warn(Console& console) const;
 
+  /// Makes runs whose result goes to `out`. The ranks' files begin with `result` without its runs.
   /// Each rank serves its own metrics, on the port asked for plus its number, and pushes them.
-  loadgen::RunMaker maker(const MetricsOptions& metrics);
-  bool lost_some() const { return !team_.is_complete(); }
+  loadgen::RunMaker maker(const std::string& out, results::Result result,
+                          const MetricsOptions& metrics);
+  /// Whether a rank was lost and the ranks' files were kept.
+  bool lost_some() const { return team_.kept_files; }
 
  private:
   explicit Ranks(std::unique_ptr<loadgen::cluster::Link> link) : link_(std::move(link)) {}
@@ -40,10 +43,12 @@ class Ranks {
 /// The whole life of a rank above 0. Returns its exit code.
 int serve_rank();
 
-/// Makes a command's runs on all ranks; empty without ranks.
-loadgen::RunMaker maker_of(const MetricsOptions& metrics = {});
+/// Makes a command's runs on all ranks; empty without ranks. `result` begins the file at `out`.
+loadgen::RunMaker maker_of(const std::string& out, const results::Result& result,
+                           const MetricsOptions& metrics = {});
 
-/// Call after the last run. If a rank was lost, says so and returns true.
-bool warn_of_lost_ranks(Console& console);
+/// Call after the last run. If a rank was lost, says how to merge the ranks' files and returns
+/// true. `out`: the result file.
+bool warn_of_lost_ranks(const std::string& out, Console& console);
 
 }  // namespace lockbench::cli

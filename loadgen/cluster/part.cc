@@ -7,10 +7,15 @@
 #include <utility>
 
 #include "loadgen/cluster/wire.h"
+#include "results/file/save.h"
 #include "results/stats/statistics.h"
+#include "strategies/registry.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
+
+/// The first bytes of a rank's file; the build that wrote it follows on the same line.
+constexpr std::string_view kName = "lockbench.part/1 ";
 
 // A rank is an outlier if its waits differ from the median by this factor, and by more than
 // scheduling on a busy host can explain.
@@ -186,6 +191,40 @@ bool absorb(const std::string& record, const Share& share, RunShared& run) {
   return true;
 }
 
+std::string path_of(const Order& order, int rank) {
+  return fmt::format("{}.rank-{}", order.part_path, rank);
+}
+
+tl::expected<void, std::string> save(const PartFile& file) {
+  const std::string path = path_of(file.order, static_cast<int>(file.part.row.rank));
+  if (auto writable = results::check_writable(path); !writable) return writable;
+  return results::replace(path, fmt::format("{}{}\n", kName, file.hello.build) + to_bytes(file));
+}
+
+bool is_part(const std::string& text) { return text.starts_with(kName); }
+
+tl::expected<PartFile, std::string> read_part(const std::string& text, const std::string& build) {
+  const auto bad = [](const char* why) { return tl::unexpected<std::string>(why); };
+  if (!is_part(text)) return bad("it is not the file of a rank");
+  const std::string line = fmt::format("{}{}\n", kName, build);
+  if (!text.starts_with(line)) {
+    return bad("another build of lockbench wrote it; only that build can read it");
+  }
+  PartFile file;
+  if (!from_bytes(std::string_view(text).substr(line.size()), file)) return bad("it is damaged");
+  constexpr int kMost = 10'000'000, kMostRanks = 100'000;
+  constexpr std::size_t kMostServers = 1000;
+  const Workload& workload = file.order.workload;
+  const bool possible =
+      workload.clients > 0 && workload.clients <= kMost && workload.keys > 0 &&
+      workload.keys <= Trace::kMostKeys * 8 && file.ranks > 0 && file.ranks <= kMostRanks &&
+      file.part.row.rank < static_cast<std::uint64_t>(file.ranks) &&
+      std::ranges::all_of(file.order.endpoints,
+                          [](const auto& set) { return set.second.size() <= kMostServers; });
+  if (!possible) return bad("it is damaged");
+  return file;
+}
+
 tl::expected<void, std::string> accept(Part part, std::vector<RankReport>& ranks) {
   if (part.row.rank >= ranks.size() || part.series.size() > kMostSeconds) {
     return tl::unexpected<std::string>(kNoPart);
@@ -295,6 +334,48 @@ RunPlan plan_of(const Order& order, RunPlan plan) {
   plan.endpoints = order.endpoints;
   plan.counter_url = order.counter_url;
   return plan;
+}
+
+tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files) {
+  if (files.empty()) return tl::unexpected<std::string>("there are no files of ranks");
+  const PartFile& first = files.front();
+  const Order& order = first.order;
+  const Descriptor* const strategy = find_strategy(order.strategy);
+  if (strategy == nullptr) return tl::unexpected("no such strategy: " + order.strategy);
+  const RunPlan plan = plan_of(order);
+  std::vector<RankReport> ranks(static_cast<std::size_t>(first.ranks));
+  for (RankReport& rank : ranks) rank.hello.host = "?";
+  for (const PartFile& file : files) {
+    if (order.run_id != file.order.run_id || order.number != file.order.number ||
+        first.ranks != file.ranks) {
+      return tl::unexpected(fmt::format(
+          "the files are of different runs: {} run {} of {} ranks, and {} run {} of {} ranks",
+          order.run_id, order.number, first.ranks, file.order.run_id, file.order.number,
+          file.ranks));
+    }
+    if (auto added = accept(file.part, ranks); !added) return tl::unexpected(added.error());
+    ranks.at(file.part.row.rank).hello = file.hello;
+  }
+  for (RankReport& rank : ranks) {
+    if (!rank.there) {
+      rank.lost = "its file is missing";
+    } else if (!rank.part.complete) {
+      rank.lost = "it was lost: the end of its record is missing";
+    }
+  }
+  std::unique_ptr<WholeRun> whole =
+      assemble(plan, *strategy, order, make_reported_counter(plan.workload.key_count()), ranks);
+  results::Run result;
+  result.repetition = order.repetition;
+  result.warmup_seconds = seconds(plan.workload.warmup);
+  summarise(*whole->run, whole->measured, result);
+  result.series = std::move(whole->series);
+  result.generator.reasons.emplace_back(
+      "put together from the files of its ranks, which lack the servers' figures and the final "
+      "value of the counter");
+  result.generator.valid = false;
+  complete(result, plan.workload.clients, ranks);
+  return result;
 }
 
 }  // namespace lockbench::loadgen::cluster

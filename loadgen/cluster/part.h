@@ -21,6 +21,10 @@ struct Order {
   std::string push;      ///< where it pushes them; empty: nowhere
   int ranks_beside = 1;  ///< on the same host, the rank itself included; they share its cores
   bool judges_machine = false;  ///< the rank says whether others took its host's CPU
+  /// Where each rank keeps its record, with ".rank-N" appended; empty: nowhere.
+  std::string part_path;
+  /// A result without runs, as JSON, for the files of ranks.
+  std::string heading;
 };
 
 /// A rank's host and build.
@@ -31,24 +35,41 @@ struct Hello {
   int cores = 1;
 };
 
-/// All that this process has recorded of its share of a run: bucket by bucket and count by count,
-/// so that nothing is lost and no percentile is averaged.
+/// All that this process has recorded of its share of a run, which may be under way: bucket by
+/// bucket and count by count, so that nothing is lost and no percentile is averaged.
 std::string record_of(RunShared& run);
 /// Adds the record of the rank with that share of the same run. False, and nothing added, if it is
 /// not such a record. For one thread, the only one that writes to the run.
 bool absorb(const std::string& record, const Share& share, RunShared& run);
 
-/// A rank's part of a run.
+/// A rank's part of a run so far.
 struct Part {
   results::Rank row;  ///< the rank's number, its sections, waits, lag and lateness
   Duration measured{};
   double wall_seconds = 0;
+  bool complete = false;         ///< the rank ended by itself, or was told to stop
   results::Generator generator;  ///< of this rank alone
   std::string record;
   std::vector<results::SeriesPoint> series;
   /// The waits in each second of the series, each as the bytes of a HistogramSnapshot.
   std::vector<std::string> acquired;
 };
+
+/// A rank's file: its part, and all that is needed to put parts together.
+struct PartFile {
+  int ranks = 1;
+  Order order;  ///< without secrets: only the number of endpoints
+  Hello hello;
+  Part part;
+};
+
+std::string path_of(const Order& order, int rank);
+/// Writes it, all or nothing. Only a lockbench of the same build can read it.
+tl::expected<void, std::string> save(const PartFile& file);
+
+bool is_part(const std::string& text);
+/// The text may be anything; the error says in one line what is wrong with it.
+tl::expected<PartFile, std::string> read_part(const std::string& text, const std::string& build);
 
 /// Rank 0's knowledge of a rank in a run.
 struct RankReport {
@@ -57,7 +78,7 @@ struct RankReport {
   Duration delay{};
   bool there = false;  ///< its part is there
   Part part{};
-  std::string lost{};  ///< why it is left out
+  std::string lost{};  ///< why it is left out, or its part is incomplete
 
   bool is_settled() const { return there || !lost.empty(); }
 };
@@ -80,5 +101,9 @@ void complete(results::Run& run, int clients, const std::vector<RankReport>& ran
 
 /// The plan of an order for this process; the order must outlive it.
 RunPlan plan_of(const Order& order, RunPlan plan = {});
+
+/// One run from the files of its ranks. They must be of one run, each rank once; ranks that are
+/// missing, or did not end by themselves, are marked as lost.
+tl::expected<results::Run, std::string> merge(const std::vector<PartFile>& files);
 
 }  // namespace lockbench::loadgen::cluster

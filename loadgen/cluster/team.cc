@@ -50,52 +50,12 @@ std::optional<T> said(const std::optional<Message>& message, Kind kind, int tick
   return sent.first == ticket ? std::optional(std::move(sent.second)) : std::nullopt;
 }
 
-/// The part of a run that all ranks do in the same way. The link must outlive it.
-class RankRun : public JointRun {
- public:
-  RankRun(Link& link, Order order)
-      : link_(link),
-        order_(std::move(order)),
-        share_{link.rank(), link.size(), order_.workload.clients} {}
-
-  Share share() const override { return share_; }
-  void note(const HistogramSnapshot& acquired) override { acquired_.push_back(to_bytes(acquired)); }
-
- protected:
-  Part part_of(const PartOfRun& of) const {
-    const Recorder& recorder = of.run.recorder;
-    const auto& timings = recorder.histograms(Phase::measured);
-    const HistogramSnapshot acquired = timings[Timing::acquired].snapshot();
-    results::Rank row;
-    row.rank = static_cast<std::uint64_t>(share_.rank);
-    row.sections = recorder.totals(Phase::measured)[Count::sections];
-    row.acquire_p50 = seconds(acquired.percentile(0.5));
-    row.acquire_p99 = seconds(acquired.percentile(0.99));
-    row.lag_p99_seconds = seconds(timings[Timing::wake_lag].snapshot().percentile(0.99));
-    row.late_seconds = seconds(of.late);
-    return {.row = std::move(row),
-            .measured = of.measured,
-            .wall_seconds = of.wall_seconds,
-            .generator = of.generator,
-            .record = record_of(of.run),
-            .series = of.series,
-            .acquired = acquired_};
-  }
-
-  Link& link_;
-  const Order order_;
-  const Share share_;
-
- private:
-  std::vector<std::string> acquired_;  ///< as in Part
-};
-
 /// The run as rank 0 sees it.
 class LeadersRun : public RankRun {
  public:
   LeadersRun(Link& link, Team& team, const RunPlan& plan, const Descriptor& strategy,
              const Order& order, const std::stop_token& stop)
-      : RankRun(link, order),
+      : RankRun(link, order, team.hellos.front()),
         team_(team),
         plan_(plan),
         strategy_(strategy),
@@ -117,7 +77,10 @@ class LeadersRun : public RankRun {
   }
   LeadersRun(const LeadersRun&) = delete;
   LeadersRun& operator=(const LeadersRun&) = delete;
-  ~LeadersRun() override { link_.send_to_others(Kind::over, about(order_.ticket, true)); }
+  ~LeadersRun() override {
+    link_.send_to_others(Kind::over, about(order_.ticket, team_.kept_files));
+    if (!team_.kept_files) forget_file();
+  }
 
   tl::expected<void, std::string> ready(tl::expected<void, std::string> own) override {
     if (!own) return own;
@@ -162,6 +125,7 @@ class LeadersRun : public RankRun {
 
   std::unique_ptr<WholeRun> gather(const PartOfRun& of) override {
     Part own = part_of(of);
+    keep(own);
     // Moved out first: it knows this rank's writes, so the record must not add them again.
     std::unique_ptr<Counter> counter = std::move(of.run.counter);
     own.record = record_of(of.run);
@@ -240,6 +204,7 @@ class LeadersRun : public RankRun {
   void lose(int rank, const std::string& why) {
     if (report_of(rank).lost.empty()) report_of(rank).lost = why;
     team_.lost.at(static_cast<std::size_t>(rank)) = true;
+    team_.kept_files = true;
   }
 
   Team& team_;
@@ -266,8 +231,8 @@ std::optional<bool> leave_of(const std::optional<Message>& message) {
 class MembersRun : public RankRun {
  public:
   /// Sets `left` if rank 0 announces the end of all runs.
-  MembersRun(Link& link, const Order& order, std::optional<bool>& left)
-      : RankRun(link, order), stop_(link.stop().get_token()), left_(left) {}
+  MembersRun(Link& link, const Order& order, const Hello& hello, std::optional<bool>& left)
+      : RankRun(link, order, hello), stop_(link.stop().get_token()), left_(left) {}
 
   bool judges_machine() const override { return order_.judges_machine; }
 
@@ -290,7 +255,10 @@ class MembersRun : public RankRun {
   }
 
   std::unique_ptr<WholeRun> gather(const PartOfRun& of) override {
-    link_.send(0, Kind::part, about(order_.ticket, part_of(of)));
+    const Part part = part_of(of);
+    // First: after a stop there is little time.
+    link_.send(0, Kind::part, about(order_.ticket, part));
+    keep(part);
     return nullptr;
   }
 
@@ -301,21 +269,27 @@ class MembersRun : public RankRun {
       if (stop_.stop_requested()) until = std::min(until, link_.now() + kUntilLeft);
       if (const auto message = link_.next(std::min(until, link_.now() + kLook), {})) take(*message);
     }
+    if (over_ && !keeps_file_) forget_file();
   }
 
  private:
   void take(const Message& message) {
-    left_ = leave_of(message);
-    over_ = left_ || said<bool>(message, Kind::over, order_.ticket);
+    if (const auto keep = said<bool>(message, Kind::over, order_.ticket)) {
+      over_ = true;
+      keeps_file_ = *keep;
+    } else if ((left_ = leave_of(message))) {
+      over_ = true;
+    }
   }
 
   const std::stop_token stop_;
-  bool over_ = false;
+  bool over_ = false, keeps_file_ = true;
   std::optional<bool>& left_;
 };
 
-void follow(const Order& order, Link& link, RunPlan plan, std::optional<bool>& left) {
-  MembersRun joint(link, order, left);
+void follow(const Order& order, Link& link, const Hello& hello, RunPlan plan,
+            std::optional<bool>& left) {
+  MembersRun joint(link, order, hello, left);
   const Descriptor* const strategy = find_strategy(order.strategy);
   if (strategy == nullptr || !strategy->not_built.empty()) {
     static_cast<void>(joint.ready(tl::unexpected(order.strategy + " is not in this rank's build")));
@@ -356,7 +330,9 @@ tl::expected<results::Run, std::string> lead(Link& link, Team& team, const RunPl
                     .endpoints = plan.endpoints,
                     .counter_url = plan.counter_url,
                     .metrics = {},
-                    .push = team.push};
+                    .push = team.push,
+                    .part_path = team.part_path,
+                    .heading = team.heading};
   LeadersRun joint(link, team, plan, strategy, order, stop);
   RunPlan own = plan;
   own.workload = workload_of(plan.workload, joint.share(), team.ranks_beside(0));
@@ -376,7 +352,7 @@ bool serve(Link& link, const Hello& hello, const RunPlan& own,
     if (message && message->kind == Kind::order && from_bytes(message->body, order)) {
       RunPlan plan = own;
       if (watcher_of) plan.watcher = watcher_of(order);
-      follow(order, link, std::move(plan), left);
+      follow(order, link, hello, std::move(plan), left);
     }
   }
   // A launcher kills all ranks once one has ended. So after a stop none ends before rank 0 has

@@ -84,6 +84,7 @@ class LiveRun {
       conclude(run_, part.measured, ended_at, result);
       return result;
     }
+    part.complete = true;
     part.generator = own_generator(ended_at);
     const std::unique_ptr<WholeRun> whole = joint_->gather(part);
     if (!whole) return result;
@@ -146,7 +147,7 @@ class LiveRun {
     }
   }
 
-  /// This process's part of a joint run. `ended_at`: the end of its load.
+  /// This process's part of a joint run. `ended_at`: the end of its load, or now.
   PartOfRun part_of(const std::vector<results::SeriesPoint>& series, TimePoint ended_at) {
     const TimePoint measured_until = std::min(ended_at, run_.measure_end.load());
     return {.run = run_,
@@ -242,7 +243,9 @@ class LiveRun {
         progress_.stuck = run_.handoff.stuck();
         if (next_sample == run_.measure_start.load()) run_.audit.restart_streaks();
         next_sample = next_sample_after(next_sample);
-        if (joint_) joint_->note(sampler.latest());
+        if (joint_) {
+          joint_->note(part_of(series, now), sampler.latest(), external_.stop_requested());
+        }
       }
       if (over) {
         // Sampled before this, so that the last point shows waiting and holding clients; the

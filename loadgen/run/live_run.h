@@ -11,14 +11,15 @@
 
 namespace lockbench::loadgen {
 
-/// This process's part of a run.
+/// This process's part of a run so far.
 struct PartOfRun {
   RunShared& run;
   const std::vector<results::SeriesPoint>& series;
   Duration measured{};
   double wall_seconds = 0;         ///< of the load
   Duration late{};                 ///< how late it began the load
-  results::Generator generator{};  ///< of this process alone
+  bool complete = false;           ///< its clients have ended
+  results::Generator generator{};  ///< of this process alone, when it is complete
 };
 
 /// The run as all processes made it.
@@ -43,8 +44,9 @@ class JointRun {
   virtual tl::expected<void, std::string> ready(tl::expected<void, std::string> own) = 0;
   /// Agrees on the load's start; returns it by this rank's clock.
   virtual tl::expected<TimePoint, std::string> start() = 0;
-  /// The series has a new point, with these acquisitions.
-  virtual void note(const HistogramSnapshot& acquired) = 0;
+  /// The series has a new point, with these acquisitions. `at_once`: save now, as the process may
+  /// soon be killed.
+  virtual void note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) = 0;
   /// This rank's part is complete. The first rank waits for the parts of the others and takes over
   /// the counter; other ranks return null.
   virtual std::unique_ptr<WholeRun> gather(const PartOfRun& part) = 0;

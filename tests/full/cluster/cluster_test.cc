@@ -213,6 +213,7 @@ TEST_F(ClusterTest, FourHostsMakeOneResultThatTheServerConfirms) {
   EXPECT_EQ(run["sections"], sections);
   EXPECT_GT(run["handoff"]["count"], 0);
   expect_nothing_left();
+  EXPECT_THAT(scratch_.files(), testing::Not(testing::Contains(testing::HasSubstr("rank-"))));
   if (!are_conclusive(result["runs"])) return;
   for (const Json& rank : run["ranks"]) EXPECT_LT(rank["late_seconds"].get<double>(), 0.05);
 }
@@ -295,19 +296,19 @@ class KilledRank : public ClusterTest {
     return -1;
   }
 
-  /// Kills rank 2 while it works. Returns mpirun's outcome.
+  /// Kills rank 2 once its file exists, after ten seconds. Returns mpirun's outcome.
   Outcome kill_one(const std::vector<std::string>& options) {
     const auto job = mpirun_here(
         scratch_, kHosts, options,
         run("redis-queue", {"--ttl", "1s", "--duration", "15s", "--store-timeout", "500ms"}));
-    EXPECT_TRUE(eventually([&] { return probe_.calls_of("evalsha") > 1'000; }, 30s));
+    EXPECT_TRUE(eventually([&] { return std::filesystem::exists(out() + ".rank-2"); }, 30s));
     const pid_t victim = find("2");
     EXPECT_GT(victim, 0);
     if (victim > 0) ::kill(victim, SIGKILL);
     return job->finish(kLong);
   }
 
-  void expect_left_out(const Json& result) {
+  void expect_marked(const Json& result) {
     EXPECT_EQ(result["exit_code"], 2);
     const Json& run = run_of(result, "redis-queue");
     EXPECT_TRUE(run["ranks"][2]["lost"]);
@@ -315,13 +316,31 @@ class KilledRank : public ClusterTest {
     EXPECT_GT(run["ranks"][1]["sections"], 0);
     EXPECT_FALSE(run["generator"]["valid"]);
     EXPECT_EQ(run["audit"]["lost_updates"], 0);
-    EXPECT_EQ(run["ranks"][2]["sections"], 0);
+  }
+  void expect_left_out(const Json& result) {
+    expect_marked(result);
+    EXPECT_EQ(run_of(result, "redis-queue")["ranks"][2]["sections"], 0);
+  }
+
+  void expect_that_the_files_merge() {
+    std::vector<std::string> arguments = {"merge", "--out", (scratch_ / "merged.json").string()};
+    for (int rank = 0; rank < kHosts; ++rank) {
+      arguments.push_back(out() + ".rank-" + std::to_string(rank));
+    }
+    const Outcome merged = lockbench(scratch_, arguments);
+    EXPECT_EQ(merged.code, 2) << merged.err;
+    const Json result = read_result(scratch_ / "merged.json");
+    expect_marked(result);
+    // Its file has the first ten seconds of the rank.
+    const Json& ranks = run_of(result, "redis-queue")["ranks"];
+    EXPECT_GT(ranks[2]["sections"].get<double>(), 0.3 * ranks[1]["sections"].get<double>());
   }
 };
 
-TEST_F(KilledRank, TheLauncherEndsTheOthersWhoseResultIsSaved) {
+TEST_F(KilledRank, TheLauncherEndsTheOthersWhichSaveWhatThereIs) {
   EXPECT_NE(kill_one({}).code, 0);
   expect_left_out(result());
+  expect_that_the_files_merge();
   expect_nothing_left();
 }
 
@@ -333,6 +352,7 @@ TEST_F(KilledRank, WithRecoveryTheOthersFinish) {
   const Json& run = run_of(result, "redis-queue");
   EXPECT_GT(run["duration_seconds"].get<double>(), 14.5);
   EXPECT_EQ(run["audit"]["overlaps"], 0);
+  expect_that_the_files_merge();
   expect_nothing_left();
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <limits>
 #include <random>
 
@@ -10,6 +11,7 @@
 #include "results/file/json.h"
 #include "strategies/registry.h"
 #include "tests/support/run_shared.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockbench::loadgen::cluster {
 namespace {
@@ -163,93 +165,111 @@ TEST(Record, CountersOfRanksAddUpFromTheFirstValueThatAnyRead) {
 
 constexpr int kClientsOfTwo = 4;
 
-/// A report of one of two ranks, with `sections` sections of each of its clients.
-RankReport report_of(int rank, int sections) {
+/// The record of one of two ranks, with `sections` sections of each of its clients.
+PartFile part_file(int rank, int sections) {
   test::RunUnderTest run(*find_strategy("none"), kClientsOfTwo, 0, make_reported_counter(1));
   run.shared().share = {rank, 2, kClientsOfTwo};
   for (int i = 0; i < 2; ++i) {
     for (int s = 0; s < sections; ++s) run.grant(1ms * (s + 1), Phase::measured, 2 * rank + i);
   }
-  RankReport made;
-  made.hello.host = made.hello.boot = "host-" + std::to_string(rank);
+  PartFile made;
+  made.ranks = 2;
+  made.order.run_id = "run";
+  made.order.strategy = "none";
+  made.order.workload.clients = kClientsOfTwo;
   Part& part = made.part;
   part.row.rank = static_cast<std::uint64_t>(rank);
   part.row.sections = static_cast<std::uint64_t>(2 * sections);
+  made.hello.host = made.hello.boot = "host-" + std::to_string(rank);
   part.measured = 2s;
+  part.complete = true;
   part.record = record_of(run.shared());
   part.series = {{.t = 1, .sections = part.row.sections}};
   return made;
 }
 
-/// The run of two ranks; one without a part has no record.
-results::Run run_of(std::vector<RankReport> given) {
-  std::vector<RankReport> ranks(2);
-  for (RankReport& one : given) {
-    RankReport& rank = ranks.at(one.part.row.rank);
-    rank.hello = one.hello;
-    EXPECT_TRUE(accept(std::move(one.part), ranks));
-  }
-  for (RankReport& rank : ranks) {
-    if (!rank.there) rank.lost = "it was lost";
-  }
-  RunPlan plan;
-  plan.workload.clients = kClientsOfTwo;
-  const auto whole =
-      assemble(plan, *find_strategy("none"), Order(), make_reported_counter(1), ranks);
-  results::Run result;
-  summarise(*whole->run, whole->measured, result);
-  result.series = whole->series;
-  complete(result, kClientsOfTwo, ranks);
-  return result;
-}
-
-TEST(Parts, OfAllRanksMakeTheWholeRun) {
-  RankReport late = report_of(1, 30);
+TEST(Merge, TheFilesOfAllRanksMakeTheWholeRun) {
+  PartFile late = part_file(1, 30);
   late.part.row.late_seconds = 0.08;
-  const results::Run run = run_of({late, report_of(0, 10)});
-  EXPECT_EQ(run.sections, 80U);
-  EXPECT_EQ(run.acquire.count, 80U);
-  EXPECT_EQ(run.acquire.max, 0.03);
-  EXPECT_THAT(run.fairness.per_client, testing::ElementsAre(10, 10, 30, 30));
-  EXPECT_EQ(run.sections_per_second, 40);
-  ASSERT_EQ(run.series.size(), 1U);
-  EXPECT_EQ(run.series[0].sections, 80U);
-  EXPECT_FALSE(run.ranks[0].lost || run.ranks[1].lost);
-  EXPECT_DOUBLE_EQ(run.ranks[1].late_seconds, 0.08);
-  EXPECT_THAT(run.ranks[1].notes, testing::Contains(HasSubstr("80 ms late")));
-  EXPECT_THAT(run.ranks[0].notes, testing::IsEmpty());
+  const auto run = merge({late, part_file(0, 10)});
+  ASSERT_TRUE(run) << run.error();
+  EXPECT_EQ(run->sections, 80U);
+  EXPECT_EQ(run->acquire.count, 80U);
+  EXPECT_EQ(run->acquire.max, 0.03);
+  EXPECT_THAT(run->fairness.per_client, testing::ElementsAre(10, 10, 30, 30));
+  EXPECT_EQ(run->sections_per_second, 40);
+  ASSERT_EQ(run->series.size(), 1U);
+  EXPECT_EQ(run->series[0].sections, 80U);
+  EXPECT_FALSE(run->ranks[0].lost || run->ranks[1].lost);
+  EXPECT_DOUBLE_EQ(run->ranks[1].late_seconds, 0.08);
+  EXPECT_THAT(run->ranks[1].notes, testing::Contains(HasSubstr("80 ms late")));
+  EXPECT_THAT(run->ranks[0].notes, testing::IsEmpty());
 }
 
-TEST(Parts, OfRanksThatLeftCoresOfTheirHostIdleAreNotTheBottleneck) {
-  std::vector<RankReport> ranks{report_of(0, 10), report_of(1, 10)};
-  for (RankReport& rank : ranks) {
+TEST(Merge, RanksThatLeftCoresOfTheirHostIdleAreNotTheBottleneck) {
+  std::vector<PartFile> ranks{part_file(0, 10), part_file(1, 10)};
+  for (PartFile& rank : ranks) {
     rank.hello = {.host = "host", .build = {}, .network = {}, .boot = "boot", .cores = 8};
     rank.part.generator.cpu_seconds = 6;
     rank.part.wall_seconds = 2;
   }
-  const results::Run run = run_of(ranks);
-  EXPECT_DOUBLE_EQ(run.ranks[0].cpu_share, 3.0 / 8);
-  EXPECT_DOUBLE_EQ(run.generator.cpu_share, 6.0 / 8);
-  EXPECT_THAT(run.generator.reasons, testing::Not(testing::Contains(HasSubstr("of its CPU"))));
+  const auto run = merge(ranks);
+  ASSERT_TRUE(run) << run.error();
+  EXPECT_DOUBLE_EQ(run->ranks[0].cpu_share, 3.0 / 8);
+  EXPECT_DOUBLE_EQ(run->generator.cpu_share, 6.0 / 8);
+  EXPECT_THAT(run->generator.reasons, testing::Not(testing::Contains(HasSubstr("of its CPU"))));
 }
 
-TEST(Parts, ThatAreMissingOrDamagedAreMarked) {
-  RankReport damaged = report_of(1, 5);
+TEST(Merge, ARankThatIsMissingCutOffOrDamagedIsMarked) {
+  PartFile cut = part_file(1, 5);
+  cut.part.complete = false;
+  EXPECT_TRUE(merge({part_file(0, 5), cut})->ranks[1].lost);
+  PartFile damaged = part_file(1, 5);
   damaged.part.record.pop_back();
-  const results::Run without = run_of({report_of(0, 5), damaged});
-  EXPECT_THAT(without.ranks[1].notes, testing::Contains(HasSubstr("no valid part of this run")));
-  EXPECT_TRUE(without.ranks[1].lost);
-  EXPECT_EQ(without.sections, 10U);
-  const results::Run run = run_of({report_of(0, 5)});
-  EXPECT_TRUE(run.ranks[1].lost);
-  EXPECT_FALSE(run.generator.valid);
-  EXPECT_EQ(run.sections, 10U);
+  const auto without = merge({part_file(0, 5), damaged});
+  EXPECT_THAT(without->ranks[1].notes, testing::Contains(HasSubstr("no valid part of this run")));
+  EXPECT_TRUE(without->ranks[1].lost);
+  EXPECT_EQ(without->sections, 10U);
+  const auto run = merge({part_file(0, 5)});
+  EXPECT_TRUE(run->ranks[1].lost);
+  EXPECT_FALSE(run->generator.valid);
+  EXPECT_EQ(run->sections, 10U);
 }
 
-TEST(Parts, OfARankThatIsThereAlreadyAreRefused) {
-  std::vector<RankReport> ranks(2);
-  ASSERT_TRUE(accept(report_of(0, 5).part, ranks));
-  EXPECT_THAT(accept(report_of(0, 5).part, ranks).error(), HasSubstr("rank 0"));
+TEST(Merge, FilesOfDifferentRunsOrTwiceTheSameRankAreRefused) {
+  PartFile other = part_file(1, 5);
+  other.order.run_id = "other";
+  EXPECT_THAT(merge({part_file(0, 5), other}).error(), HasSubstr("different runs"));
+  EXPECT_THAT(merge({part_file(0, 5), part_file(0, 5)}).error(), HasSubstr("rank 0"));
+  EXPECT_FALSE(merge({}));
+}
+
+TEST(PartFile, IsReadAsItWasSavedAndByTheSameBuildOnly) {
+  const test::TemporaryFolder folder;
+  PartFile one = part_file(1, 3);
+  one.hello.build = "this";
+  one.order.part_path = (folder / "new/out.json").string();
+  ASSERT_TRUE(save(one));
+  std::ifstream file(path_of(one.order, 1), std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_TRUE(is_part(text));
+  const auto read = read_part(text, "this");
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(to_bytes(*read), to_bytes(one));
+  EXPECT_THAT(read_part(text, "other").error(), HasSubstr("another build"));
+  EXPECT_THAT(read_part(text.substr(0, text.size() / 2), "this").error(), HasSubstr("damaged"));
+}
+
+TEST(PartFile, OfARunThatCannotBeIsRefused) {
+  const auto read = [](const std::function<void(PartFile&)>& change) {
+    PartFile file = part_file(1, 1);
+    change(file);
+    return read_part("lockbench.part/1 this\n" + to_bytes(file), "this").has_value();
+  };
+  EXPECT_TRUE(read([](PartFile&) {}));
+  EXPECT_FALSE(read([](PartFile& file) { file.part.row.rank = 2; }));
+  EXPECT_FALSE(read([](PartFile& file) { file.ranks = 1'000'000'000; }));
+  EXPECT_FALSE(read([](PartFile& file) { file.order.workload.clients = -1; }));
 }
 
 struct Everything {

@@ -5,11 +5,15 @@
 
 #include <atomic>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "strategies/registry.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fake_redis.h"
+#include "tests/support/run_shared.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/variable.h"
 
 namespace lockbench::loadgen::cluster {
@@ -84,6 +88,16 @@ class Observer : public ProgressObserver {
   void on_warning(const std::string&) override {}
 
   std::function<void(const Progress&)> measuring = [](const Progress&) {};
+};
+
+/// A folder for the files of ranks.
+class Folder : public test::TemporaryFolder {
+ public:
+  std::string out() const { return (*this / "out.json").string(); }
+  bool has_file_of(int rank) const {
+    return std::filesystem::exists(out() + ".rank-" + std::to_string(rank));
+  }
+  bool empty() const { return std::filesystem::is_empty(path()); }
 };
 
 /// Ranks as threads of this process. In-process locks exclude only clients of the same rank.
@@ -183,6 +197,7 @@ class TeamTest : public testing::Test {
     EXPECT_FALSE(run.generator.valid);
     EXPECT_THAT(run.generator.reasons, Contains("rank 3 on host-3: " + why));
     EXPECT_NE(run.audit.verdict, results::Verdict::exclusive);
+    EXPECT_TRUE(team_.kept_files);
     EXPECT_FALSE(team_.is_complete());
   }
 
@@ -201,6 +216,12 @@ class TeamTest : public testing::Test {
 };
 
 TEST_F(TeamTest, TheResultIsThatOfAllRanksAndNothingIsLeft) {
+  const Folder folder;
+  team_.part_path = folder.out();
+  bool had_files = false;
+  plan_.run_over = [&](const results::Run&) {
+    had_files = test::eventually([&] { return folder.has_file_of(0) && folder.has_file_of(3); });
+  };
   plan_.workload.key_per_client = true;
   plan_.workload.warmup = 0ms;
   plan_.workload.duration = 1h;
@@ -225,6 +246,8 @@ TEST_F(TeamTest, TheResultIsThatOfAllRanksAndNothingIsLeft) {
   EXPECT_EQ(run.audit.increments, run.audit.counter);
   EXPECT_EQ(run.acquire.count, run.outcomes.acquired);
   EXPECT_EQ(redis_.keys(), 0U);
+  EXPECT_TRUE(had_files);
+  EXPECT_TRUE(folder.empty());
 }
 
 TEST_F(TeamTest, ALockThatExcludesWithinARankOnlyIsCaught) {
@@ -294,9 +317,12 @@ TEST_F(TeamTest, ARankThatIsSilentWhileItConnectsIsLost) {
   ASSERT_EQ(report.not_started.size(), 1U);
   EXPECT_THAT(report.not_started.front().reason, HasSubstr("does not answer"));
   EXPECT_FALSE(team_.is_complete());
+  EXPECT_FALSE(team_.kept_files);
 }
 
 TEST_F(TeamTest, ARankThatDiesIsNamedAndLeftOut) {
+  const Folder folder;
+  team_.part_path = folder.out();
   plan_.workload.key_per_client = true;
   observer_.measuring = [this](const Progress&) {
     ranks_.kill(kRanks - 1);
@@ -305,6 +331,7 @@ TEST_F(TeamTest, ARankThatDiesIsNamedAndLeftOut) {
   const RunReport report = run(impostor({}));
   expect_left_out(report, "it was lost: it is dead or cut off");
   EXPECT_EQ(report.runs.front().audit.lost_updates, 0U);
+  EXPECT_TRUE(folder.has_file_of(1)) << "what there is of the run is kept";
 }
 
 TEST_F(TeamTest, ARankThatLivesAndSaysNothingIsLeftOutWithinABound) {
@@ -333,22 +360,68 @@ TEST_F(TeamTest, ARankWhoseRecordIsOfAnotherRunIsLeftOut) {
     Part part;
     part.row.rank = kRanks - 1;
     part.row.sections = 77;
+    part.complete = true;
     part.record = "no record";
     return about(ticket, part);
   };
   expect_left_out(run(impostor(wild)), "it was lost: it sent no valid part of this run");
 }
 
-TEST_F(TeamTest, AStopEndsTheRunSoonWithTheShareOfEachRank) {
+TEST_F(TeamTest, AStopEndsTheRunSoonAndSavesTheShareOfEachRank) {
+  const Folder folder;
+  team_.part_path = folder.out();
   plan_.workload.duration = 1h;
   observer_.measuring = [this](const Progress& progress) {
     if (progress.sections > 300) stop_.request_stop();
+  };
+  bool saved = false;
+  plan_.run_over = [&](const results::Run&) {
+    saved = test::eventually([&] { return folder.has_file_of(0) && folder.has_file_of(3); });
   };
   const RunReport report = run();
   EXPECT_TRUE(report.interrupted);
   ASSERT_EQ(report.runs.size(), 1U);
   EXPECT_GT(report.runs.front().sections, 300U);
-  for (const results::Rank& rank : report.runs.front().ranks) EXPECT_GT(rank.sections, 0U);
+  EXPECT_TRUE(saved);
+}
+
+/// A rank that only keeps its file.
+class KeepingRank : public RankRun {
+ public:
+  using RankRun::RankRun;
+  tl::expected<void, std::string> ready(tl::expected<void, std::string> own) override {
+    return own;
+  }
+  tl::expected<TimePoint, std::string> start() override { return TimePoint(); }
+  std::unique_ptr<WholeRun> gather(const PartOfRun&) override { return nullptr; }
+};
+
+TEST(RankRun, KeepsItsFileEveryTenSecondsAndAtOnceIfAsked) {
+  const Folder folder;
+  InProcessRanks ranks(1);
+  std::atomic<Duration> time{};
+  const auto link = Link::make([&] { return ranks.rank(0); }, [&] { return TimePoint(time); });
+  ASSERT_TRUE(link);
+  Order order;
+  order.strategy = "none";
+  order.part_path = folder.out();
+  KeepingRank rank(**link, order, {.host = "host", .build = "this", .network = {}, .boot = {}});
+  test::RunUnderTest run(*find_strategy("none"));
+  std::vector<results::SeriesPoint> series;
+  const auto second = [&](Duration at, bool at_once) {
+    time = at;
+    run.grant(1ms);
+    series.emplace_back();
+    rank.note({.run = run.shared(), .series = series}, {}, at_once);
+    std::ifstream file(folder.out() + ".rank-0", std::ios::binary);
+    const auto kept = read_part(std::string(std::istreambuf_iterator<char>(file), {}), "this");
+    return kept ? kept->part.series.size() : 0;
+  };
+  EXPECT_EQ(second(9s, false), 0U);
+  EXPECT_EQ(second(10s, false), 2U);
+  EXPECT_EQ(second(19s, false), 2U);
+  EXPECT_EQ(second(20s, false), 4U);
+  EXPECT_EQ(second(21s, true), 5U);
 }
 
 TEST(Link, HearsOfOthersThoughNobodySpeaks) {
