@@ -6,8 +6,7 @@
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "loadgen/experiments/capacity_experiment.h"
-#include "loadgen/experiments/quorum_experiment.h"
-#include "loadgen/experiments/renewal_experiment.h"
+#include "loadgen/experiments/costs.h"
 #include "results/stats/figures.h"
 
 // The commands that vary one quantity: capacity, renewal, quorum.

@@ -1,11 +1,10 @@
-#include "loadgen/experiments/quorum_experiment.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "loadgen/experiments/costs.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
 

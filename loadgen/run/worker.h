@@ -18,10 +18,9 @@
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/client_hosts.h"
-#include "loadgen/run/connection_pool.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/runner.h"
-#include "loadgen/run/victim.h"
+#include "strategies/fair_queue.h"
 
 namespace lockbench::program {
 class ProgramLock;
@@ -74,13 +73,14 @@ struct RunShared {
   UsedKeys used;  ///< of the load, and then one more for each client
   std::unique_ptr<Demand> demand{};
   std::unique_ptr<Counter> counter{};
-  std::unique_ptr<Schedule> schedule{};    ///< open loop only; made when the load starts
-  std::unique_ptr<Meetings> meetings{};    ///< of a canary's load only
-  std::unique_ptr<Victim> victim{};        ///< of a run with faults of clients only
-  std::unique_ptr<ConnectionPool> pool{};  ///< null: each client has its own connection
-  ClientHosts* hosts = nullptr;            ///< null: all clients are in one process
-  Share share{};                           ///< of the clients, which are numbered over all shares
-  history::Log* history = nullptr;         ///< may be null
+  std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
+  std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
+  std::unique_ptr<Victim> victim{};      ///< of a run with faults of clients only; its hosts
+  /// The connection pool of the application, of which only the waiting is simulated; null: none.
+  std::unique_ptr<FairQueue> pool{};
+  ClientHosts* hosts = &ClientHosts::one_process();
+  Share share{};                    ///< of the clients, which are numbered over all shares
+  history::Log* history = nullptr;  ///< may be null
 
   TimePoint load_start{};
   /// The measured window. Set before the load starts; its end moves to an earlier time if the load
@@ -91,8 +91,8 @@ struct RunShared {
   std::atomic<TimePoint> load_end{TimePoint::max()};
   std::atomic<bool> started{false};     ///< the times above are set
   std::atomic<bool> demand_met{false};  ///< there is nothing left to do
-  /// Begun; only with a limit on iterations. Not in the cache line of the times, which all clients
-  /// read.
+  /// Begun, or more; only with a limit on iterations. Not in the cache line of the times, which all
+  /// clients read.
   alignas(kCacheLine) std::atomic<std::uint64_t> measured_sections{0};
   std::atomic<std::uint64_t> ended_sections{0};  ///< of these
   std::atomic<std::uint64_t> ended_of_trace{0};
@@ -192,13 +192,9 @@ class Worker {
   std::optional<TimePoint> limit(TimePoint asked, TimePoint deadline) const;
   /// Waits before another try, at most until the deadline. Returns whether another try makes sense.
   bool pause(std::uint32_t failures, TimePoint deadline);
-  /// Gives back the transaction's locks, the latest first; `written`: increments each counter
-  /// before.
+  /// Gives back the transaction's locks, the latest first, or if it is dead forgets them;
+  /// `written`: increments each counter before.
   void give_back(bool written);
-  /// With a limit on iterations, takes one if any is left.
-  bool take_iteration();
-  /// Ends the iteration, and with the last one the run. Returns an unused one to the others.
-  void end_iteration(bool used_up);
   /// A lock that the section holds.
   struct Held {
     int key = 0;
@@ -208,15 +204,13 @@ class Worker {
     bool unprotected = false;       ///< it was not granted
   };
   /// The history's process for the section's lock number `place`: with one for each, releases of
-  /// several locks begin at once. Null without a history.
-  history::Process* process_of(std::size_t place);
+  /// several locks begin at once.
+  history::Process& process_of(std::size_t place);
   /// False if the work could not be done.
   bool hold();
   void enter_unprotected(int key, Mode mode, const AcquireMark& mark, TimePoint now);
   void read_counter(Held& held);
   bool is_victim() const { return run_.victim && number_ == Victim::kClient; }
-  /// Forgets the locks without giving them back.
-  void die();
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
   void release(const Held& held, TimePoint begun_at);

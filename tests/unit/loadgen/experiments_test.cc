@@ -5,8 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "loadgen/experiments/quorum_experiment.h"
-#include "loadgen/experiments/renewal_experiment.h"
+#include "loadgen/experiments/costs.h"
 #include "loadgen/record/histogram.h"
 #include "tests/support/fake_renewal_channel.h"
 

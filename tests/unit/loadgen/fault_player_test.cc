@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "history/checker.h"
-#include "history/reader.h"
+#include "history/operation.h"
 #include "loadgen/run/fault.h"
-#include "loadgen/run/victim.h"
+#include "loadgen/run/client_hosts.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
@@ -174,18 +174,6 @@ TEST_F(FaultPlayerTest, WhatLastsUntilTheEndIsHealedThen) {
   EXPECT_EQ(run.faults[0].healed_seconds, std::nullopt);
   EXPECT_EQ(run.faults[0].recovery_seconds, std::nullopt);
   EXPECT_THAT(faults_seen_.seen(), Contains("store-kill off"));
-}
-
-TEST_F(FaultPlayerTest, AnExceptionOfTheTargetIsAFailure) {
-  plan_.workload.duration = 60s;
-  target_.on_inject = [this] {
-    stop_.request_stop();
-    throw std::runtime_error("no more threads");
-  };
-  strike("store-kill@50ms+50ms");
-  run_struck();
-  EXPECT_THAT(target_.calls(), ElementsAre("lock store-kill", "heal store-kill"));
-  EXPECT_THAT(watcher_.warnings, ElementsAre(HasSubstr("no more threads")));
 }
 
 TEST_F(FaultPlayerTest, AStopInMidFaultHealsAndKeepsTheMark) {
