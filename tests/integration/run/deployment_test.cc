@@ -216,12 +216,6 @@ TEST_F(DoctorTriesALock, ByTheStrategiesOfAProbesFileAndLeavesNothing) {
   EXPECT_FALSE(has(outcome.out + outcome.err, "hunter2"));
 }
 
-TEST_F(DoctorTriesALock, AKeyThatNoCommandKnowsIsRefused) {
-  const Outcome outcome = doctor("rated = 5\n");
-  EXPECT_EQ(outcome.code, 1);
-  expect_in(outcome.err, "unknown key \"rated\"");
-}
-
 TEST(TransactionPooler, IsNamedByDoctorAndByTheProbe) {
   const auto server = must(testbed::start_postgres(shared_testbed()));
   const auto pooler = must(
