@@ -90,16 +90,6 @@ TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
   ASSERT_TRUE(seen_.await_free("queue/a", handed_on->at));
 }
 
-TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
-  const Running watch("etcd", server().url(), {.locks = {"single/*"}}, seen_);
-  client_.put("single/b", client_.grant(2));
-  ASSERT_TRUE(seen_.await_ttl("single/b"));
-  const auto free =
-      seen_.await("single/b", [](const Sighting& one) { return one.holders.empty(); });
-  ASSERT_TRUE(free);
-  EXPECT_NE(free->ended, Ending::released);
-}
-
 TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
   client_.put("old/a", 0);
   const Running watch("etcd", server().url(), {.locks = {"old/*"}}, seen_);
