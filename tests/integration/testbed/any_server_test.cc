@@ -70,16 +70,6 @@ class AnyServer : public testing::TestWithParam<Kind> {
   std::unique_ptr<Testbed> testbed_ = must_start();
 };
 
-TEST_P(AnyServer, FreezesAndThaws) {
-  const auto server = must_start_one();
-  ASSERT_TRUE(server->freeze());
-  EXPECT_TRUE(server->alive());
-  EXPECT_TRUE(eventually([&] { return look_at(server->pid()).state == 'T'; }));
-  ASSERT_TRUE(server->thaw());
-  EXPECT_TRUE(eventually([&] { return GetParam().serves(*server); }));
-  EXPECT_TRUE(eventually([&] { return GetParam().write(*server); }));
-}
-
 TEST_P(AnyServer, ComesBackOnItsPortWithItsDataOrWithout) {
   const auto server = must_start_one();
   const std::uint16_t port = server->port();
