@@ -307,9 +307,9 @@ std::string_view name_of(Accuracy accuracy) {
 }
 
 std::string_view name_of(Shape shape) {
-  constexpr std::array<std::string_view, 12> kNames{
+  constexpr std::array<std::string_view, 11> kNames{
       "unknown",        "token",    "redisson_hash", "etcd_queue", "etcd_key", "sequence_nodes",
-      "ephemeral_node", "advisory", "row",           "table_row",  "record",   "permits"};
+      "ephemeral_node", "advisory", "table_row",     "record",     "permits"};
   static_assert(kNames.size() == static_cast<std::size_t>(Shape::permits) + 1);
   return kNames[static_cast<std::size_t>(shape)];
 }

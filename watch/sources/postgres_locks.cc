@@ -9,7 +9,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "watch/sources/patterns.h"
 
@@ -20,20 +19,14 @@ using nlohmann::json;
 
 /// The columns of a line, in their order in lock_look.
 enum Column : std::size_t {
-  kind,
   class_id,
   object_id,
   object_sub_id,
-  relation,
-  page,
-  place,
-  transaction_id,
   process,
   mode,
   granted,
   waited,
   idle,
-  transaction_age,
   who,
   kColumns
 };
@@ -68,47 +61,20 @@ std::optional<std::string> advisory_name(const json& line) {
                      static_cast<std::int32_t>(*low));
 }
 
-std::optional<std::string> row_name(const json& line) {
-  const auto at = number(line[page], std::numeric_limits<std::uint32_t>::max());
-  const auto within = number(line[place], std::numeric_limits<std::uint16_t>::max());
-  if (!line[relation].is_string() || !at || !within) return std::nullopt;
-  return fmt::format("row:{}:{},{}", line[relation].get<std::string>(), *at, *within);
-}
-
-/// A wait for a transaction's end also has mode ShareLock but is not a shared lock.
-bool is_shared(PostgresLock::Kind kind, std::string_view mode) {
-  if (kind == PostgresLock::Kind::advisory) return mode == "ShareLock";
-  // FOR SHARE and FOR KEY SHARE.
-  return kind == PostgresLock::Kind::tuple && (mode == "RowShareLock" || mode == "AccessShareLock");
-}
-
 std::optional<PostgresLock> read_lock(const json& line) {
-  if (!line.is_array() || line.size() != kColumns || !line[kind].is_string() ||
-      !line[mode].is_string() || !line[granted].is_boolean()) {
+  if (!line.is_array() || line.size() != kColumns || !line[mode].is_string() ||
+      !line[granted].is_boolean()) {
     return std::nullopt;
   }
-  PostgresLock lock;
-  std::optional<std::string> name;
-  const auto said = line[kind].get<std::string>();
-  if (said == "advisory") {
-    name = advisory_name(line);
-  } else if (said == "tuple") {
-    lock.kind = PostgresLock::Kind::tuple;
-    name = row_name(line);
-  } else if (said == "transactionid" && line[transaction_id].is_string()) {
-    lock.kind = PostgresLock::Kind::transaction;
-    name = "transaction:" + line[transaction_id].get<std::string>();
-  }
-  if (!name) return std::nullopt;
-  lock.name = *std::move(name);
+  auto name = advisory_name(line);
   const auto session = number(line[process], std::numeric_limits<std::uint32_t>::max());
-  if (!session && !line[process].is_null()) return std::nullopt;
-  lock.process = session.value_or(0);
-  lock.shared = is_shared(lock.kind, line[mode].get<std::string>());
-  lock.granted = line[granted].get<bool>();
-  lock.waited = past(line[waited]);
-  lock.idle = past(line[idle]);
-  lock.transaction = past(line[transaction_age]);
+  if (!name || (!session && !line[process].is_null())) return std::nullopt;
+  PostgresLock lock{.name = *std::move(name),
+                    .process = session.value_or(0),
+                    .shared = line[mode].get<std::string>() == "ShareLock",
+                    .granted = line[granted].get<bool>(),
+                    .waited = past(line[waited]),
+                    .idle = past(line[idle])};
   if (line[who].is_string()) lock.who = line[who].get<std::string>();
   return lock;
 }
@@ -193,52 +159,9 @@ Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoi
   return party;
 }
 
-Party waiter_of(const PostgresLock& lock, TimePoint at) { return party_of(lock, lock.waited, at); }
-
 void hold(Sighting& seen, Party party) {
   const auto found = std::ranges::find(seen.holders, party.owner, &Party::owner);
   if (found == seen.holders.end()) seen.holders.push_back(std::move(party));
-}
-
-/// Indexes over the lines of one look, to relate them to each other.
-struct Lines {
-  explicit Lines(const PostgresLook& look) {
-    for (const PostgresLock& lock : look.lines) {
-      if (lock.kind != PostgresLock::Kind::transaction) continue;
-      if (lock.granted) {
-        transactions.emplace(lock.name, &lock);
-      } else {
-        waits.emplace(lock.process, &lock);
-      }
-    }
-  }
-
-  std::map<std::string, const PostgresLock*> transactions;  ///< holder by transaction
-  std::map<std::uint64_t, const PostgresLock*> waits;       ///< awaited transaction by session
-  std::set<std::uint64_t> told;  ///< sessions whose wait for a transaction is a wait for a row
-};
-
-/// The next in line for a row holds the tuple lock and waits for the transaction that holds the
-/// row.
-void add_tuple(Sighting& seen, const PostgresLock& lock, Lines& lines, TimePoint at) {
-  seen.shape = Shape::row;
-  if (!lock.granted) {
-    seen.waiting->push_back(waiter_of(lock, at));
-    return;
-  }
-  const auto wait = lines.waits.find(lock.process);
-  if (wait == lines.waits.end()) {
-    // Its wait is over: it has just got the row.
-    hold(seen, party_of(lock, lock.transaction, at));
-    return;
-  }
-  lines.told.insert(lock.process);
-  Party next = waiter_of(*wait->second, at);
-  next.shared = lock.shared;
-  seen.waiting->push_back(std::move(next));
-  const auto transaction = lines.transactions.find(wait->second->name);
-  if (transaction == lines.transactions.end()) return;
-  hold(seen, party_of(*transaction->second, transaction->second->transaction, at));
 }
 
 /// The difference between the clocks of watcher and server varies by this much.
@@ -255,26 +178,17 @@ bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
 
 std::string lock_look(std::uint64_t version) {
   constexpr std::uint64_t kTellsWaits = 140'000;
-  // Not pg_blocking_pids(): each call stops all locking on the server for a moment, and pg_locks
-  // also shows the transaction that a waiter waits for. Our own session takes no such locks, but
-  // behind a transaction pooler it may have one of another client, for ever if that forgot it.
+  // Our own session takes no such locks, but behind a transaction pooler it may have one of another
+  // client, for ever if that forgot it.
   return fmt::format(
-      R"(WITH own AS (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()),
-l AS (SELECT locktype, classid::bigint AS c, objid::bigint AS o, objsubid, relation, page, tuple,
-  transactionid::text AS x, pid, mode, granted, {} AS waitstart FROM pg_catalog.pg_locks
-  WHERE locktype = 'transactionid' OR
-    (locktype IN ('advisory', 'tuple') AND database = (SELECT oid FROM own))),
-w AS (SELECT DISTINCT x FROM l WHERE locktype = 'transactionid' AND NOT granted),
-r AS (SELECT * FROM l WHERE locktype <> 'transactionid' OR x IN (SELECT x FROM w) LIMIT {})
-SELECT coalesce(json_agg(json_build_array(r.locktype, r.c, r.o, r.objsubid,
-  (SELECT n.nspname || '.' || t.relname FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace n
-    ON n.oid = t.relnamespace WHERE t.oid = r.relation),
-  r.page, r.tuple, r.x, r.pid, r.mode, r.granted,
-  extract(epoch FROM clock_timestamp() - r.waitstart)::float8,
+      R"(SELECT coalesce(json_agg(json_build_array(l.c, l.o, l.objsubid, l.pid, l.mode, l.granted,
+  extract(epoch FROM clock_timestamp() - l.began)::float8,
   CASE WHEN a.state LIKE 'idle%' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 END,
-  extract(epoch FROM clock_timestamp() - a.xact_start)::float8,
   nullif(concat_ws(', ', nullif(left(a.application_name, 64), ''), host(a.client_addr)), ''))), '[]')::text
-FROM r LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid)",
+FROM (SELECT classid::bigint AS c, objid::bigint AS o, objsubid, pid, mode, granted, {} AS began
+  FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND database =
+    (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) LIMIT {}) AS l
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid)",
       version >= kTellsWaits ? "waitstart" : "NULL::timestamptz", kMostLocks + 1);
 }
 
@@ -394,51 +308,24 @@ std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first,
 }
 
 std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at) {
-  Lines lines(look);
   Known now;
-  const auto at_lock = [&](const std::string& name) -> Sighting* {
-    if (!is_wanted(request_, name)) return nullptr;
-    if (!now.contains(name) && now.size() >= most_) {
-      ++left_out_;
-      return nullptr;
-    }
-    Sighting& seen = now[name];
-    seen.lock = name;
-    seen.at = at;
-    if (!seen.waiting) seen.waiting.emplace();
-    return &seen;
-  };
   const bool first = !std::exchange(looked_, true);
   for (const PostgresLock& lock : look.lines) {
-    if (lock.kind == PostgresLock::Kind::transaction) continue;
-    Sighting* const seen = at_lock(lock.name);
-    if (lock.kind == PostgresLock::Kind::tuple) {
-      Sighting unwanted;
-      unwanted.waiting.emplace();
-      add_tuple(seen != nullptr ? *seen : unwanted, lock, lines, at);
-    } else if (seen != nullptr) {
-      seen->shape = Shape::advisory;
-      if (!lock.granted) {
-        seen->waiting->push_back(waiter_of(lock, at));
-        continue;
-      }
-      hold(*seen, party_of(lock, lock.idle, at));
-      // The session's idle time is only used for locks held at the first look.
-      if (!first && !locks_.contains(lock.name)) {
-        for (Party& party : seen->holders) party.since.reset();
-      }
+    if (!is_wanted(request_, lock.name)) continue;
+    if (!now.contains(lock.name) && now.size() >= most_) {
+      ++left_out_;
+      continue;
     }
-  }
-  // Waits for a transaction without a row: two sessions insert the same key.
-  for (const auto& [process, lock] : lines.waits) {
-    if (lines.told.contains(process)) continue;
-    Sighting* const seen = at_lock(lock->name);
-    if (seen == nullptr) continue;
-    seen->shape = Shape::row;
-    seen->waiting->push_back(waiter_of(*lock, at));
-    const auto holder = lines.transactions.find(lock->name);
-    if (holder == lines.transactions.end()) continue;
-    hold(*seen, party_of(*holder->second, holder->second->transaction, at));
+    Sighting& seen = now[lock.name];
+    if (seen.lock.empty()) seen = free_lock(lock.name, at, Shape::advisory);
+    if (!seen.waiting) seen.waiting.emplace();
+    if (!lock.granted) {
+      seen.waiting->push_back(party_of(lock, lock.waited, at));
+      continue;
+    }
+    // The session's idle time is only used for locks held at the first look.
+    const bool dated = first || locks_.contains(lock.name);
+    hold(seen, party_of(lock, dated ? lock.idle : std::nullopt, at));
   }
   for (auto& [name, seen] : now) {
     // In order of arrival; waiters with unknown arrival come last.

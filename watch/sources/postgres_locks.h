@@ -15,21 +15,15 @@
 // Queries for PostgreSQL's locks and lock tables, and how to read the results.
 namespace lockbench::watch {
 
-/// A row of pg_locks, with facts about its session.
+/// An advisory lock in pg_locks, with facts about its session.
 struct PostgresLock {
-  enum class Kind { advisory, tuple, transaction };
-
-  Kind kind = Kind::advisory;
-  /// "advisory:42", "row:public.orders:0,7" (page and place of the row) or "transaction:731".
-  /// Holders and waiters of one lock have the same name.
-  std::string name;
+  std::string name;           ///< "advisory:42", "advisory:1,2": the arguments of pg_advisory_lock
   std::uint64_t process = 0;  ///< the session's server process; 0: a prepared transaction
   bool shared = false;
   bool granted = false;
-  std::optional<Duration> waited;       ///< if not granted; from PostgreSQL 14 on
-  std::optional<Duration> idle;         ///< how long its session has been idle
-  std::optional<Duration> transaction;  ///< how long its transaction has lasted
-  std::string who{};                    ///< application and address, as far as we may see them
+  std::optional<Duration> waited;  ///< if not granted; from PostgreSQL 14 on
+  std::optional<Duration> idle;    ///< how long its session has been idle
+  std::string who{};               ///< application and address, as far as we may see them
 };
 
 /// A lock table such as ShedLock's: rows of lock, owner and end. Named by the user or found. Names
@@ -78,8 +72,8 @@ struct PostgresLines {
 using PostgresLook = PostgresLines<PostgresLock>;
 using PostgresTableLook = PostgresLines<PostgresRow>;
 
-/// A query for the locks of the current database; its one value is for read_look. `version` is the
-/// server's (140002: 14.2).
+/// A query for the advisory locks of the current database; its one value is for read_look.
+/// `version` is the server's (140002: 14.2).
 std::string lock_look(std::uint64_t version);
 inline constexpr std::size_t kMostLocks = 4000;
 

@@ -110,8 +110,7 @@ class PostgresWatch : public Watching {
         .unseen = {
             "holds between two looks: short ones are missed more often than long ones, and two "
             "holds of one session appear as one if their gap is between two looks",
-            "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
-            "waiters count from the start of the holder's transaction",
+            "locks of rows and tables: pg_locks and pg_blocking_pids() show who waits for them",
             fmt::format("locks of other databases than {}", database_),
             "whether an advisory lock was released or its session ended",
             "behind a transaction pooler: which client has a lock; a lock there belongs to the "
