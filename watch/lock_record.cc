@@ -29,21 +29,19 @@ constexpr std::size_t kMostParties = 1024;
 bool has_usually_ttl(Shape shape) {
   // Sequence nodes live as long as their session; no_ttl means that they are not ephemeral.
   constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
-                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes,
-                                Shape::permits};
+                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes};
   return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
 }
 
 bool keeps_session(Shape shape) {
   constexpr std::array kOfSession{Shape::etcd_queue, Shape::etcd_key, Shape::sequence_nodes,
-                                  Shape::ephemeral_node, Shape::permits};
+                                  Shape::ephemeral_node};
   return std::ranges::find(kOfSession, shape) != kOfSession.end();
 }
 
 /// Whether each contender has its own key or node, so that nobody writes over the holder's.
 bool has_key_for_each(Shape shape) {
-  constexpr std::array kShapes{Shape::etcd_queue, Shape::sequence_nodes, Shape::ephemeral_node,
-                               Shape::permits};
+  constexpr std::array kShapes{Shape::etcd_queue, Shape::sequence_nodes, Shape::ephemeral_node};
   return std::ranges::find(kShapes, shape) != kShapes.end();
 }
 

@@ -307,10 +307,10 @@ std::string_view name_of(Accuracy accuracy) {
 }
 
 std::string_view name_of(Shape shape) {
-  constexpr std::array<std::string_view, 11> kNames{
-      "unknown",        "token",    "redisson_hash", "etcd_queue", "etcd_key", "sequence_nodes",
-      "ephemeral_node", "advisory", "table_row",     "record",     "permits"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Shape::permits) + 1);
+  constexpr std::array<std::string_view, 9> kNames{"unknown",        "token",    "redisson_hash",
+                                                   "etcd_queue",     "etcd_key", "sequence_nodes",
+                                                   "ephemeral_node", "advisory", "table_row"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Shape::table_row) + 1);
   return kNames[static_cast<std::size_t>(shape)];
 }
 

@@ -155,8 +155,8 @@ class EtcdWatch : public Watching {
     if (request_.locks.empty()) return propose();
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
-      const bool all = read_all(prefix, revision,
-                                [&](const EtcdEntry& entry) { locks_.put(entry, env_.now()); });
+      const bool all =
+          read_all(prefix, revision, [&](const EtcdEntry& entry) { locks_.put(entry); });
       if (!all) reporter().missed(1, "more keys than are followed at once");
     }
     reader_.watch(prefixes_, revision + 1);
@@ -164,7 +164,6 @@ class EtcdWatch : public Watching {
     for (Sighting& seen : locks_.begun(env_.now())) follow(std::move(seen));
     while (!stopped()) {
       take(reader_.next(kReadFor));
-      reporter().seen(locks_.expired(env_.now()));
       ask_about_leases();
       show_life();
     }
