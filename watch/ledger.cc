@@ -67,21 +67,6 @@ Figures figures_of(const LockRecord& record, TimePoint now, bool held_long) {
   return figures;
 }
 
-/// Index of dispersion of counts; nothing for too few seconds or events.
-std::optional<double> dispersion_of(const std::vector<std::uint32_t>& counts) {
-  constexpr std::size_t kFewestSeconds = 10;
-  if (counts.size() < kFewestSeconds) return std::nullopt;
-  double sum = 0, squares = 0;
-  for (const std::uint32_t count : counts) {
-    sum += count;
-    squares += static_cast<double>(count) * count;
-  }
-  const auto n = static_cast<double>(counts.size());
-  const double mean = sum / n;
-  if (mean <= 0) return std::nullopt;
-  return (squares - n * mean * mean) / (n - 1) / mean;
-}
-
 /// From when on a holding of a family is long.
 struct LongFrom {
   Duration bound{};
@@ -113,8 +98,7 @@ std::optional<double> longest_of(const std::vector<Claim>& claims, TimePoint now
 /// Adds to families the figures that need each lock's record, and finds the worst locks.
 class Scan {
  public:
-  explicit Scan(std::vector<LongFrom> bounds)
-      : bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
+  explicit Scan(std::vector<LongFrom> bounds) : bounds_(std::move(bounds)) {}
 
   /// `now`: until when the lock's state is known.
   void look(std::size_t place, LockRecord& record, FamilyPicture& family, FamilyBook& book,
@@ -132,10 +116,6 @@ class Scan {
     family.without_ttl_now += figures.without_ttl_now;
     family.held_long_now += figures.held_long_now;
     family.renewal_stopped_now += figures.renewal_stopped_now;
-    if (record.waiting > most_waiting_[record.family]) {
-      most_waiting_[record.family] = record.waiting;
-      family.most_waited_for = record.name;
-    }
     keep(place, hurt_of(figures, record.waiting));
   }
 
@@ -166,7 +146,6 @@ class Scan {
   }
 
   const std::vector<LongFrom> bounds_;
-  std::vector<std::uint64_t> most_waiting_;
   std::set<std::pair<double, std::size_t>, std::greater<>> worst_;
 };
 
@@ -250,7 +229,6 @@ struct Ledger::State {
   TimePoint latest{};
   // For the workload.
   loadgen::HistogramSnapshot ttl;
-  PerSecond acquired{3600};
   std::uint64_t held = 0, waiting = 0, most_at_once = 0, shared = 0;
   bool queued = false;
 
@@ -333,11 +311,8 @@ struct Ledger::State {
       if (event.owner != kUnnamed) owners.add(event.owner);
       if (!event.counted) continue;
       if (event.ttl) ttl.record(*event.ttl);
-      if (!granted) continue;
-      acquired.add(event.at);
-      shared += event.shared ? 1 : 0;
+      if (granted && event.shared) ++shared;
     }
-    acquired.add(record.at, happenings.unseen_holdings);
     add(record.counts, happenings);
     record.counts.most_waiting = std::max(record.counts.most_waiting, record.waiting);
     book.take(happenings, record, held_before, waiting_before);
@@ -385,16 +360,6 @@ struct Ledger::State {
         look(place, locks.at(place));
       }
     }
-  }
-
-  /// Since when all sources are blind; nothing if one sees.
-  std::optional<TimePoint> blind_since() const {
-    std::optional<TimePoint> since;
-    for (const Endpoint& endpoint : endpoints) {
-      if (endpoint.picture.sees) return std::nullopt;
-      since = std::max(since.value_or(endpoint.blind_since), endpoint.blind_since);
-    }
-    return since;
   }
 
   /// The book's figures, with the accuracy of its source.
@@ -486,7 +451,6 @@ void Ledger::sees(const std::string& endpoint, TimePoint at) {
   source.sees_since = at;
   source.seen_until = TimePoint::max();
   if (source.picture.sees) return;
-  if (const auto since = state.blind_since()) state.acquired.leave_out(*since, at);
   source.picture.blind_seconds += seconds(std::max(at - source.blind_since, Duration::zero()));
   source.picture.sees = true;
   ++source.epoch;
@@ -598,8 +562,6 @@ Usage Ledger::usage(TimePoint now) {
     usage.most_at_once = state.most_at_once;
     usage.shared = state.shared;
     usage.queued = state.queued;
-    if (const auto since = state.blind_since()) state.acquired.leave_out(*since, now);
-    if (state.began) usage.dispersion = dispersion_of(state.acquired.finished(now, *state.began));
     places = state.locks.size();
   }
   state.for_each(places, [&](std::size_t /*place*/, LockRecord& record) {
