@@ -130,37 +130,6 @@ void add_interval(const Capacity& capacity, Lines& lines) {
   }
 }
 
-/// A rate of a capacity.
-struct RateRow {
-  const Capacity* capacity;
-  const CapacityRate* at;
-};
-
-template <class T>
-auto of_rate(T CapacityRate::*member) {
-  return [member](const RateRow& row) -> Cell { return row.at->*member; };
-}
-
-auto of_acquire(double Distribution::*figure) {
-  return [figure](const RateRow& row) { return figure_cell(row.at->acquire, figure); };
-}
-
-const std::vector<Field<RateRow>> rate_fields{
-    {{"strategy", "", "strategy"}, [](const RateRow& row) { return row.capacity->strategy; }},
-    {{"objective", "", "objective"}, [](const RateRow& row) { return row.capacity->objective; }},
-    {{"offered_per_second", "", "offered /s", Unit::number}, of_rate(&CapacityRate::rate)},
-    {{"decision", "", "decision"}, of_rate(&CapacityRate::decision)},
-    {{"samples", "", "samples", Unit::count}, of_rate(&CapacityRate::samples)},
-    {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
-    {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
-    {{"steps", "", "steps", Unit::count}, of_rate(&CapacityRate::steps)},
-    {{"missed_steps", "", "missed", Unit::count}, of_rate(&CapacityRate::missed_steps)},
-    {{"invalid_steps", "", "invalid", Unit::count}, of_rate(&CapacityRate::invalid_steps)},
-    {{"rho", "", "lock taken", Unit::share}, of_rate(&CapacityRate::rho)},
-    {{"reason", "", "reason"}, of_rate(&CapacityRate::reason)},
-    {{"violated", "", "violated"}, [](const RateRow& row) { return row.capacity->violated; }},
-};
-
 /// Fills a cell with a figure of the highest rate that is kept.
 template <class T>
 auto of_kept(T CapacityRate::*member) {
@@ -323,14 +292,6 @@ Lines findings(const Simulation& simulation) {
     lines.push_back(fmt::format("failure: {}: {}", simulation.strategy, error));
   }
   return lines;
-}
-
-Table rate_table(const std::vector<Capacity>& capacities) {
-  std::vector<RateRow> rows;
-  for (const Capacity& capacity : capacities) {
-    for (const CapacityRate& at : capacity.rates) rows.push_back({&capacity, &at});
-  }
-  return table_of(rate_fields, rows);
 }
 
 std::vector<std::string> findings(const Capacity& capacity) {

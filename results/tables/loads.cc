@@ -14,8 +14,6 @@ namespace {
 
 constexpr const char* kOld = " (old)";
 constexpr const char* kWorstClient = "fairness.by_client.worst_p99";
-/// A wait this many times the best one is a reason to avoid a lock.
-constexpr double kMuchLonger = 10;
 
 /// The strategy that replaces this one in practice; empty: none.
 std::string successor(const KnownFlaws& flaws, const std::string& strategy) {
@@ -286,77 +284,6 @@ std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
   return text;
 }
 
-/// What to avoid, and why. Compares the waits of `safe`.
-std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
-                           const std::vector<StrategyLoads>& all, const KnownFlaws& flaws) {
-  std::vector<std::string> broken, old, successors, overloaded, starving, reasons;
-  for (const StrategyLoads& one : all) {
-    const std::string by = successor(flaws, one.strategy);
-    if (one.broke_exclusion()) {
-      broken.push_back(one.strategy);
-    } else if (!by.empty()) {
-      old.push_back(one.strategy);
-      if (std::ranges::find(successors, by) == successors.end()) {
-        successors.push_back(by);
-      }
-    }
-  }
-  const auto waits = ranked(safe, [](const StrategyLoads& one) {
-    return median_figure(one.valid_runs("demand", 0), "acquire.p99");
-  });
-  std::optional<LoadFigure> shortest;
-  for (const StrategyLoads* one : safe) {
-    for (std::size_t point = 0; point < one->points_of("demand"); ++point) {
-      if (served_share(one->valid_runs("demand", point)).value_or(1) >= kServed) continue;
-      overloaded.push_back(one->strategy);
-      break;
-    }
-  }
-  for (const Ranked& one : waits) {
-    if (one.figure.value < kMuchLonger * waits.front().figure.value) continue;
-    starving.push_back(one.strategy);
-    if (!shortest) shortest = one.figure;
-  }
-  if (!broken.empty()) {
-    reasons.push_back(fmt::format("{} (let two clients in together)", listed(broken)));
-  }
-  if (!old.empty()) {
-    reasons.push_back(fmt::format("{} (old: use {})", listed(old), listed(successors)));
-  }
-  if (!starving.empty()) {
-    reasons.push_back(fmt::format(
-        "under contention {} (p99 under the lowest demand {} or more; {}: {})", listed(starving),
-        human_seconds(shortest->value), waits.front().strategy, bounded(waits.front().figure)));
-  }
-  if (!overloaded.empty()) {
-    reasons.push_back(
-        fmt::format("for the highest demand {} (served less than {:.0f} % of the demand)",
-                    listed(overloaded), 100 * kServed));
-  }
-  if (reasons.empty()) return "Avoid: nothing that was measured here.";
-  return fmt::format("Avoid: {}.", fmt::join(reasons, "; "));
-}
-
-/// The strategies that nothing is concluded about, as no run was valid under some load.
-std::string unranked_sentence(const std::vector<StrategyLoads>& all) {
-  std::vector<std::string> names;
-  for (const StrategyLoads& one : all) {
-    const bool unranked = std::ranges::any_of(one.points, [&](const auto& load) {
-      for (std::size_t point = 0; point < load.second.size(); ++point) {
-        if (one.valid_runs(load.first, point).empty() && !one.runs_at(load.first, point).empty()) {
-          return true;
-        }
-      }
-      return false;
-    });
-    if (unranked) names.push_back(one.strategy);
-  }
-  if (names.empty()) return "";
-  return fmt::format(
-      "Not compared under every load: {}: no valid run. Repeat it on a machine without other work.",
-      listed(names));
-}
-
 }  // namespace
 
 Cell cell_of(const std::optional<LoadFigure>& figure) {
@@ -451,10 +378,6 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
   if (!waits.empty()) {
     said.push_back(extremes("Fairest (longest wait for a saturated lock)", "least fair", waits,
                             tiers_under(result, "saturated")));
-  }
-  if (contended) said.push_back(avoid_sentence(safe, all, flaws));
-  if (const std::string unranked = unranked_sentence(all); !unranked.empty()) {
-    said.push_back(unranked);
   }
   const std::string candidate = !waits.empty()  ? waits.front().strategy
                                 : !safe.empty() ? safe.front()->strategy
