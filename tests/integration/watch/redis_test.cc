@@ -227,25 +227,12 @@ TEST_F(RedisWithRights, WithdrawnRightsAreBlindnessAndEndNoHolding) {
   for (const Sighting& one : seen_.of_["lock:a"]) EXPECT_TRUE(is_held(one));
 }
 
-TEST_F(RedisWithRights, WithoutTrackingItScans) {
-  app_.ask({"ACL", "SETUSER", "watcher", "-client|tracking", "-psubscribe", "-config|get"});
-  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
-  EXPECT_EQ(seen_.facts_.way, "SCAN");
-  EXPECT_EQ(seen_.facts_.accuracy, Accuracy::sampled);
-  EXPECT_TRUE(seen_.all_of("lock:before-the-watch").front().first_look);
-  app_.ask({"SET", "lock:a", "me", "PX", "30000"});
-  const auto held = seen_.await_held("lock:a", "me");
-  ASSERT_TRUE(held);
-  EXPECT_FALSE(held->first_look);
-  app_.remove({"lock:a"});
-  EXPECT_TRUE(seen_.await_free("lock:a", held->at));
-}
-
-TEST_F(RedisWithRights, WithoutTrackingNothingIsSubscribedTo) {
+TEST_F(RedisWithRights, WithoutTrackingAndNotificationsItSaysWhatIsMissing) {
   app_.ask({"ACL", "SETUSER", "watcher", "-client|tracking"});
-  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
-  EXPECT_EQ(seen_.facts_.way, "SCAN");
-  EXPECT_EQ(app_.ask({"CLIENT", "LIST", "TYPE", "pubsub"}), "");
+  const auto source = make_source("redis", watchers_url(), {.locks = {"lock:*"}});
+  const auto reached = (*source)->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error(), HasSubstr("client|tracking"));
 }
 
 TEST_F(RedisWithRights, KeysThatMayNotBeReadAreRefused) {
