@@ -302,7 +302,7 @@ void WatchOptions::declare(OptionList& options) {
   for (Option& option : options.all()) say_that_it_is_watched(option);
   options.add("locks", "PATTERN,...", request.locks, lock_name(),
               "names of the locks, with * and ?, on all servers; etcd: a prefix; ZooKeeper: paths",
-              "keys that look like locks are proposed");
+              "only those of --lock-table");
   options.add("exclude", "PATTERN,...", request.exclude, lock_name(),
               "names that match --locks but are no locks to watch", "none");
   options.add(
@@ -375,7 +375,7 @@ watch::LedgerOptions WatchOptions::ledger_options() const {
 
 watch::Families WatchOptions::grouping() const {
   if (name) return watch::Families::parse(*name).value();
-  return request.locks.empty() ? watch::Families() : watch::Families(request.locks);
+  return watch::Families(request.locks);
 }
 
 Command watch_command() {

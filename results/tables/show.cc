@@ -266,11 +266,6 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws, bool
                              : kind == Kind::observed ? "no locks were seen"
                                                       : "no points";
     main = {.lines = {{Tone::doubtful, what}}};
-    if (kind == Kind::observed && !result.proposals.empty()) {
-      main = {.lines = {{Tone::plain, "these keys look like locks: name them with --locks"}}};
-      for (const std::string& one : result.proposals)
-        main.lines.emplace_back(printable("  " + one));
-    }
   }
   for (Sentence& one : sentences_of(result, flaws)) main.lines.push_back(std::move(one));
   // With several runs, the notes name the outliers among the ranks.

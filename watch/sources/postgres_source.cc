@@ -51,7 +51,7 @@ class PostgresWatch : public Watching {
   PostgresWatch(const postgres::Endpoint& endpoint, const Watching& watching)
       : Watching(watching),
         session_(endpoint, request_.command_timeout, env_),
-        // Without patterns, look at all locks and propose them.
+        // Without patterns, the tables that the user named are followed.
         book_({.locks = request_.locks.empty() ? std::vector<std::string>{"*"} : request_.locks,
                .exclude = request_.exclude},
               request_.most_locks) {}
@@ -87,7 +87,11 @@ class PostgresWatch : public Watching {
     reporter().facts(facts());
     while (!stopped()) {
       const TimePoint begun_at = env_.now();
-      look_at_locks(look);
+      if (request_.locks.empty()) {
+        reporter().restored();
+      } else {
+        look_at_locks(look);
+      }
       const Duration took = took_;
       look_at_tables();
       env_.wait(nullptr, begun_at + std::max(shortest(), kPart * took), stop_);
@@ -95,10 +99,6 @@ class PostgresWatch : public Watching {
   }
 
  private:
-  bool follows(Shape shape) const {
-    return !request_.locks.empty() || (shape == Shape::table_row && !wanted_.empty());
-  }
-
   SourceFacts facts() const {
     SourceFacts facts{
         .store = "postgres",
@@ -282,13 +282,7 @@ class PostgresWatch : public Watching {
   void take(std::vector<Sighting> seen) {
     reporter().missed(book_.take_left_out(),
                       fmt::format("more than {} locks at once", request_.most_locks));
-    for (Sighting& sighting : seen) {
-      if (follows(sighting.shape)) {
-        reporter().seen(std::move(sighting));
-      } else {
-        reporter().proposed(generalised(sighting.lock));
-      }
-    }
+    reporter().seen(std::move(seen));
   }
 
   std::vector<PostgresTable> wanted_;  ///< lock tables that the user named
