@@ -122,9 +122,6 @@ struct Request {
   std::vector<std::string> exclude;      ///< patterns of names that are no locks to follow
   double budget = 200;                   ///< commands per second to each server, at most
   std::uint64_t most_locks = 1'000'000;  ///< locks followed at the same time, at most
-  /// Of PostgreSQL: "schema.table" or "table(name,lock_until,locked_by)". Without `locks`, only
-  /// these are followed.
-  std::vector<std::string> lock_tables;
   Duration command_timeout = std::chrono::seconds(3);
 };
 

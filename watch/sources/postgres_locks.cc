@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/algorithm/string/replace.hpp>
-#include <boost/regex.hpp>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -110,42 +108,6 @@ PostgresLines<Line> read_lines(const json& lines, std::size_t most,
   return look;
 }
 
-char lower(char letter) {
-  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-}
-
-/// The name in an identifier, which as in SQL is folded to lower case unless it is in double
-/// quotes. Nothing if PostgreSQL would truncate it.
-std::optional<std::string> named_by(std::string identifier) {
-  constexpr std::size_t kLongest = 63;
-  if (identifier.starts_with('"')) {
-    identifier = identifier.substr(1, identifier.size() - 2);
-    boost::replace_all(identifier, "\"\"", "\"");
-  } else {
-    std::ranges::transform(identifier, identifier.begin(), lower);
-  }
-  const bool fits = identifier.size() <= kLongest && identifier.find('\0') == std::string::npos;
-  return fits ? std::optional(std::move(identifier)) : std::nullopt;
-}
-
-std::optional<PostgresTable> read_table_name(const std::string& text) {
-  static const std::string kName = R"(("(?:[^"]|"")+"|[^".(),\s]+))";
-  static const boost::regex kForm("(?:" + kName + R"(\.)?)" + kName + R"((?:\( *)" + kName +
-                                  " *, *" + kName + " *, *" + kName + R"( *\))?)");
-  boost::smatch found;
-  if (!boost::regex_match(text, found, kForm)) return std::nullopt;
-  PostgresTable table;
-  int group = 0;
-  for (std::string* const part :
-       {&table.schema, &table.table, &table.name, &table.until, &table.by}) {
-    if (!found[++group].matched) continue;
-    auto name = named_by(found[group].str());
-    if (!name) return std::nullopt;
-    *part = *std::move(name);
-  }
-  return table;
-}
-
 std::string quote_identifier(std::string_view name) {
   return fmt::format("\"{}\"", boost::replace_all_copy(std::string(name), "\"", "\"\""));
 }
@@ -212,46 +174,6 @@ tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::s
   return looks;
 }
 
-std::string PostgresTable::display() const {
-  return schema.empty() ? table : fmt::format("{}.{}", schema, table);
-}
-
-std::string PostgresTable::quoted() const {
-  const std::string own = quote_identifier(table);
-  return schema.empty() ? own : fmt::format("{}.{}", quote_identifier(schema), own);
-}
-
-tl::expected<PostgresTable, std::string> parse_lock_table(std::string_view text) {
-  if (auto table = read_table_name(std::string(text))) return *std::move(table);
-  return tl::unexpected(fmt::format(
-      "\"{}\" is no lock table; allowed: schema.table or table(name,lock_until,locked_by)", text));
-}
-
-std::optional<PostgresTable> with_columns(PostgresTable table,
-                                          const std::vector<std::string>& columns) {
-  using Names = std::array<std::string_view, 3>;
-  const auto find = [&](const Names& names) -> std::string {
-    for (const std::string_view wanted : names) {
-      const auto found = std::ranges::find_if(columns, [&](const std::string& column) {
-        return std::ranges::equal(column, wanted, {}, lower);
-      });
-      if (found != columns.end()) return *found;
-    }
-    return {};
-  };
-  const auto has = [&](std::string_view name) {
-    return std::ranges::find(columns, name) != columns.end();
-  };
-  if (table.name.empty()) {
-    table.name = find(Names{"name", "lock_name", "lock_key"});
-    table.until = find(Names{"lock_until", "locked_until", "expires_at"});
-    table.by = find(Names{"locked_by", "lock_owner", "owner"});
-  }
-  if (!has(table.name) || !has(table.until) || !has(table.by)) return std::nullopt;
-  if (has("locked_at")) table.at = "locked_at";
-  return table;
-}
-
 std::string table_look(const std::vector<PostgresTable>& tables) {
   // Include rows that ended a few seconds ago: a release moves the end to an earlier time, an
   // expiry does not. extract() reads a timestamp without time zone as UTC.
@@ -259,17 +181,15 @@ std::string table_look(const std::vector<PostgresTable>& tables) {
   std::string sql;
   for (const PostgresTable& table : tables) {
     sql += fmt::format(
-        "{0}coalesce((SELECT json_agg(json_build_array(left(l.{1}::text, 256), "
-        "left(l.{2}::text, 128), (extract(epoch FROM l.{3}) - c.t)::float8, {4})) FROM "
-        "(SELECT * FROM {5} WHERE extract(epoch FROM {3}) > "
-        "extract(epoch FROM clock_timestamp()) - {6} LIMIT {7}) AS l, "
+        "{0}coalesce((SELECT json_agg(json_build_array(left(l.name::text, 256), "
+        "left(l.locked_by::text, 128), (extract(epoch FROM l.lock_until) - c.t)::float8, {1})) "
+        "FROM (SELECT * FROM {2}.{3} WHERE extract(epoch FROM lock_until) > "
+        "extract(epoch FROM clock_timestamp()) - {4} LIMIT {5}) AS l, "
         "(SELECT extract(epoch FROM clock_timestamp()) AS t) AS c), '[]')",
-        sql.empty() ? "SELECT json_build_array(" : ", ", quote_identifier(table.name),
-        quote_identifier(table.by), quote_identifier(table.until),
-        table.at.empty()
-            ? "NULL"
-            : fmt::format("(c.t - extract(epoch FROM l.{}))::float8", quote_identifier(table.at)),
-        table.quoted(), kRemembered, kMostTableRows + 1);
+        sql.empty() ? "SELECT json_build_array(" : ", ",
+        table.has_locked_at ? "(c.t - extract(epoch FROM l.locked_at))::float8" : "NULL",
+        quote_identifier(table.schema), quote_identifier(table.table), kRemembered,
+        kMostTableRows + 1);
   }
   return sql + ")::text";
 }

@@ -26,28 +26,14 @@ struct PostgresLock {
   std::string who{};               ///< application and address, as far as we may see them
 };
 
-/// A lock table such as ShedLock's: rows of lock, owner and end. Named by the user or found. Names
-/// are as in the catalogue.
+/// A table with ShedLock's columns: name, lock_until, locked_by.
 struct PostgresTable {
-  std::string schema;  ///< empty: found by the server's search path
-  std::string table;
-  std::string name, until, by;  ///< columns; all empty: look for usual names
-  std::string at;               ///< column with the time of locking; empty: none
+  std::string schema, table;   ///< as in the catalogue
+  bool has_locked_at = false;  ///< it has the column locked_at, too
 
   /// "public.shedlock"; also the prefix of its locks' names.
-  std::string display() const;
-  /// For SQL: "\"public\".\"shedlock\"".
-  std::string quoted() const;
+  std::string display() const { return schema + "." + table; }
 };
-
-/// Reads "schema.table" or "table(name,lock_until,locked_by)". As in SQL, names are folded to lower
-/// case unless they are in double quotes. The error says what is wrong.
-tl::expected<PostgresTable, std::string> parse_lock_table(std::string_view text);
-
-/// Fills in the column names: those that `wanted` has, or ShedLock's and similar ones. Nothing if
-/// one of them is not in `columns`.
-std::optional<PostgresTable> with_columns(PostgresTable wanted,
-                                          const std::vector<std::string>& columns);
 
 /// A query for the rows of locks that are held or ended a few seconds ago. Its one value is for
 /// read_table_look.

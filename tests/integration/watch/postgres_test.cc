@@ -173,21 +173,7 @@ TEST_F(WatchedPostgres, FindsShedLocksTable) {
   EXPECT_EQ(expired->ended, Ending::expired);
 }
 
-TEST_F(WatchedPostgres, WatchesTablesOfOtherColumnsByName) {
-  run("DROP TABLE IF EXISTS \"My Jobs\"; CREATE TABLE \"My Jobs\" (\"Job\" text, ends timestamptz, "
-      "host text); INSERT INTO \"My Jobs\" VALUES ('x', 'infinity', 'h')");
-  watch({.lock_tables = {"\"My Jobs\"(\"Job\",ends,host)"}});
-  const auto held = see("public.My Jobs:x", 1, 0);
-  ASSERT_TRUE(held);
-  EXPECT_TRUE(held->no_ttl);
-  const auto source = make_source("postgres", server().url(), {.lock_tables = {"nothing_here"}});
-  ASSERT_TRUE(source);
-  const auto reached = (*source)->reach({});
-  ASSERT_FALSE(reached);
-  EXPECT_THAT(reached.error(), HasSubstr("nothing_here does not exist"));
-}
-
-TEST_F(WatchedPostgres, WithoutAPatternOrATableIsRefused) {
+TEST_F(WatchedPostgres, WithoutAPatternItIsRefused) {
   const auto source = make_source("postgres", server().url(), {});
   ASSERT_FALSE(source);
   EXPECT_THAT(source.error(), HasSubstr("give --locks"));

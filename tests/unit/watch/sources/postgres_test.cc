@@ -83,38 +83,11 @@ TEST(PostgresLook, ReadsRowsOfLockTables) {
   EXPECT_EQ(read.malformed, 6u);
 }
 
-TEST(PostgresTable, IsNamedAsInSql) {
-  EXPECT_EQ(parse_lock_table("Public.ShedLock")->quoted(), "\"public\".\"shedlock\"");
-  EXPECT_EQ(parse_lock_table("\"My \"\"own\"\"\".\"T.1\"")->quoted(), "\"My \"\"own\"\"\".\"T.1\"");
-  const auto own = parse_lock_table("jobs(\"Name\", until ,by)");
-  ASSERT_TRUE(own) << own.error();
-  EXPECT_THAT((std::vector{own->table, own->name, own->until, own->by}),
-              ElementsAre("jobs", "Name", "until", "by"));
-  for (const char* wrong : {"", ".", "a.", ".a", "a.b.c", "a(b)", "a(b,c)", "a(b,c,d", "a(b,c,d)e",
-                            "a b", "a;b(", "\"a", "\"\"", "a(b,c,d,e)"}) {
-    EXPECT_FALSE(parse_lock_table(wrong)) << wrong;
-  }
-}
-
-TEST(PostgresTable, IsKnownByShedLocksColumns) {
-  const auto found = with_columns({}, {"NAME", "lock_until", "locked_at", "locked_by"});
-  ASSERT_TRUE(found);
-  EXPECT_THAT((std::vector{found->name, found->until, found->by, found->at}),
-              ElementsAre("NAME", "lock_until", "locked_by", "locked_at"));
-  EXPECT_FALSE(with_columns({}, {"name", "lock_until"}));
-  EXPECT_FALSE(with_columns({}, {"name", "price", "owner"}));
-}
-
 TEST(PostgresTable, QuotesWhateverIsInAName) {
-  PostgresTable table{.schema = "s\"x",
-                      .table = "t; DROP TABLE t",
-                      .name = "n\"",
-                      .until = "u",
-                      .by = "b",
-                      .at = {}};
+  const PostgresTable table{.schema = "s\"x", .table = "t; DROP TABLE t", .has_locked_at = true};
   const std::string sql = table_look({table});
   EXPECT_THAT(sql, testing::HasSubstr("FROM \"s\"\"x\".\"t; DROP TABLE t\" WHERE"));
-  EXPECT_THAT(sql, testing::HasSubstr("l.\"n\"\"\"::text"));
+  EXPECT_THAT(sql, testing::HasSubstr("l.locked_at"));
 }
 
 TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
