@@ -268,12 +268,19 @@ std::string_view name_of(Accuracy accuracy) {
   return kNames[static_cast<std::size_t>(accuracy)];
 }
 
-std::string_view name_of(Shape shape) {
-  constexpr std::array<std::string_view, 9> kNames{"unknown",        "token",    "redisson_hash",
-                                                   "etcd_queue",     "etcd_key", "sequence_nodes",
-                                                   "ephemeral_node", "advisory", "table_row"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Shape::table_row) + 1);
-  return kNames[static_cast<std::size_t>(shape)];
+const ShapeFacts& facts_of(Shape shape) {
+  // In the order of Shape.
+  static constexpr auto kShapes = std::to_array<ShapeFacts>({{"unknown"},
+                                                             {"token", true},
+                                                             {"redisson_hash", true},
+                                                             {"etcd_queue", true, true, true},
+                                                             {"etcd_key", true, true},
+                                                             {"sequence_nodes", true, true, true},
+                                                             {"ephemeral_node", false, true, true},
+                                                             {"advisory"},
+                                                             {"table_row", true}});
+  static_assert(kShapes.size() == static_cast<std::size_t>(Shape::table_row) + 1);
+  return kShapes[static_cast<std::size_t>(shape)];
 }
 
 std::vector<Finding> findings_of(const Picture& picture) {
