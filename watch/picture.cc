@@ -223,8 +223,6 @@ std::optional<Finding> blindness_of(const SourcePicture& source) {
   return Finding{{.kind = "blind",
                   .store = source.facts.store,
                   .endpoint = source.facts.endpoint,
-                  .family = {},
-                  .lock = std::nullopt,
                   .times = std::max<std::uint64_t>(1, source.outages),
                   .evidence = std::move(evidence),
                   .advice = "events during that time are missing from the figures"},
@@ -237,8 +235,6 @@ std::optional<Finding> missed_by(const SourcePicture& source) {
       {.kind = "missed",
        .store = source.facts.store,
        .endpoint = source.facts.endpoint,
-       .family = {},
-       .lock = std::nullopt,
        .times = source.missed,
        .evidence = fmt::format(
            "{} of {} not looked at{}", counted(source.missed, "change", "changes"),
@@ -292,10 +288,6 @@ std::vector<Finding> findings_of(const Picture& picture) {
   }
   if (picture.locks_unfollowed > 0) {
     findings.push_back({{.kind = "missed",
-                         .store = {},
-                         .endpoint = {},
-                         .family = {},
-                         .lock = std::nullopt,
                          .times = picture.locks_unfollowed,
                          .evidence = fmt::format("{} not followed for want of memory",
                                                  counted(picture.locks_unfollowed, "lock")),

@@ -221,8 +221,8 @@ struct ObservedLock {
 
 /// A finding that on-call should know.
 struct ObservedFinding {
-  std::string kind, store, endpoint, family;
-  std::optional<std::string> lock;  ///< the worst, or the latest
+  std::string kind, store{}, endpoint{}, family{};
+  std::optional<std::string> lock{};  ///< the worst, or the latest
   std::uint64_t times = 0;
   double first_seconds = 0, last_seconds = 0;  ///< when it was seen, since the watch began
   bool over = false;                           ///< not seen for a while
