@@ -214,7 +214,7 @@ std::vector<Chart> sweep_charts(const Result& result) {
   for (const StrategyLoads& one : strategy_loads(result)) {
     for (const auto& [load, points] : one.points) {
       for (std::size_t point = 0; point < points.size(); ++point) {
-        const auto runs = one.counting_runs(load, point);
+        const auto runs = counting_of(one.runs_at(load, point));
         const double at =
             by_rate ? points[point].rate.value_or(0) : static_cast<double>(points[point].clients);
         if (runs.empty() || !(at > 0)) continue;

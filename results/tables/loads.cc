@@ -39,7 +39,7 @@ const std::vector<RowField> first_fields{
 
 /// Without a valid run, as doubtful.
 Cell shown_figure(const Row& row, std::size_t point, const std::string& path) {
-  const std::vector<const Run*> runs = row.strategy->counting_runs(row.load, point);
+  const std::vector<const Run*> runs = counting_of(row.strategy->runs_at(row.load, point));
   Cell cell = cell_of(median_figure(runs, path));
   if (path == kWorstClient) cell = worst_client_cell(std::move(cell), runs);
   if (valid_of(runs).empty()) cell.tone = Tone::doubtful;
@@ -50,7 +50,7 @@ Cell shown_figure(const Row& row, std::size_t point, const std::string& path) {
 Cell valid_share(const Row& row) {
   std::size_t fewest = 0, of = 0;
   for (std::size_t point = 0; point < row.strategy->points_of(row.load); ++point) {
-    const std::size_t valid = row.strategy->valid_runs(row.load, point).size();
+    const std::size_t valid = valid_of(row.strategy->runs_at(row.load, point)).size();
     const std::size_t all = row.strategy->runs_at(row.load, point).size();
     if (valid == all || (of > 0 && valid >= fewest)) continue;
     fewest = valid;
@@ -69,7 +69,7 @@ RowField at_point(Column shown, std::size_t point, std::string path) {
 
 /// Time to acquire and release for a client alone, at that point, by its valid runs.
 std::optional<LoadFigure> section_cost(const StrategyLoads& strategy, std::size_t point) {
-  const std::vector<const Run*> runs = strategy.valid_runs("alone", point);
+  const std::vector<const Run*> runs = valid_of(strategy.runs_at("alone", point));
   const auto acquire = median_figure(runs, "acquire.p50");
   if (!acquire) return std::nullopt;
   const auto release = median_figure(runs, "release.p50");
@@ -114,7 +114,7 @@ std::vector<RowField> alone_fields(const std::vector<Load>& points) {
 RowField response(Column shown, std::size_t point, std::string path, bool says_share) {
   return {
       std::move(shown), [point, path = std::move(path), says_share](const Row& row) -> Cell {
-        const auto served = served_share(row.strategy->counting_runs(row.load, point));
+        const auto served = served_share(counting_of(row.strategy->runs_at(row.load, point)));
         if (!served || *served >= kServed) return shown_figure(row, point, path);
         if (!says_share) return {};
         return {std::optional<double>(), Tone::bad, fmt::format("{:.0f} % served", 100 * *served)};
@@ -151,14 +151,15 @@ bool has_one_exclusive_key(const Result& result) {
 
 /// Throughput as a share of the ideal: one key with instant handoffs.
 Cell share_of_ideal(const Row& row) {
-  const auto rate = row.strategy->figure(row.load, 0, "sections_per_second");
+  const auto rate =
+      median_figure(counting_of(row.strategy->runs_at(row.load, 0)), "sections_per_second");
   const double hold = row.strategy->points.at(row.load).front().hold_seconds;
   return rate && hold > 0 ? Cell(rate->value * hold) : Cell();
 }
 
 RowField share_at_first_point(Column shown, std::string part, std::string whole) {
   return {std::move(shown), [part, whole](const Row& row) -> Cell {
-            return ratio_of_sums(row.strategy->counting_runs(row.load, 0), part, whole);
+            return ratio_of_sums(counting_of(row.strategy->runs_at(row.load, 0)), part, whole);
           }};
 }
 
@@ -373,7 +374,7 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
                             tiers_under(result, "alone")));
   }
   const auto waits = ranked(safe, [](const StrategyLoads& one) {
-    return median_figure(one.valid_runs("saturated", 0), "fairness.longest_wait_seconds");
+    return median_figure(valid_of(one.runs_at("saturated", 0)), "fairness.longest_wait_seconds");
   });
   if (!waits.empty()) {
     said.push_back(extremes("Fairest (longest wait for a saturated lock)", "least fair", waits,

@@ -295,10 +295,11 @@ TEST(Loads, WhatKeepsItsLockForLongIsNotFairHoweverLowItsPercentiles) {
 TEST(Loads, InvalidRunsCountOnlyWhereThereAreNoOthers) {
   Result result = minimal_result();
   const auto p99 = [&] {
-    return strategy_loads(result)[0].figure("demand", 0, "acquire.p99")->value;
+    return median_figure(counting_of(strategy_loads(result)[0].runs_at("demand", 0)), "acquire.p99")
+        ->value;
   };
   const auto served = [&] {
-    return served_share(strategy_loads(result)[0].counting_runs("demand", 1));
+    return served_share(counting_of(strategy_loads(result)[0].runs_at("demand", 1)));
   };
   add_strategy(result, "a", 9);
   for (results::Run& run : result.runs) {
