@@ -9,7 +9,6 @@
 #include <boost/regex.hpp>
 #include <cctype>
 #include <stdexcept>
-#include <utility>
 
 #include "results/tables/text.h"
 

@@ -1,7 +1,6 @@
 #include "results/file/loads.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
