@@ -116,6 +116,7 @@ void check_apart(const Configuration& a, const Configuration& b) {
   };
   check("out", a.options.output.out, b.options.output.out);
   check("report", a.options.output.report, b.options.output.report);
+  check("hdr", a.options.hdr, b.options.hdr);
   check("history", a.options.history, b.options.history);
   const auto& listen_a = a.options.metrics.listen;
   const auto& listen_b = b.options.metrics.listen;

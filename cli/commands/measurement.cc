@@ -193,6 +193,9 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
   check_history(options_.history, options_.output, out_);
+  if (options_.hdr.empty()) return;
+  // The directory is created if necessary.
+  must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hgrm"), "--hdr");
 }
 
 void Measurement::resume() {
@@ -315,10 +318,16 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
 
 int Measurement::finish(bool show, Console& console) {
   const bool pushed = metrics_->push(console);
+  bool exported = true;
+  if (!options_.hdr.empty()) {
+    for (const auto& [name, text] : results::hgrm_files(result_)) {
+      exported &= save_file(std::filesystem::path(options_.hdr) / name, text, console);
+    }
+  }
   const auto [missed, undecided] = unkept_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
-  ending.errors |= errors_ || !pushed;
+  ending.errors |= errors_ || !pushed || !exported;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
   ending.undecided = !undecided.empty();

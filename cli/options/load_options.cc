@@ -433,6 +433,10 @@ void RunOptions::declare(OptionList& options) {
       .effect = Effect::command;
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing")
       .effect = Effect::command;
+  options
+      .add("hdr", "DIR", hdr, path(),
+           "also write HdrHistogram percentiles of each run, in µs, to DIR (.hgrm)")
+      .effect = Effect::output;
   declare_history(options, history);
 }
 

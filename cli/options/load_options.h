@@ -105,6 +105,7 @@ struct LoadOptions {
 struct RunOptions : LoadOptions {
   static constexpr std::string_view kCommand = "run";
   std::vector<results::Threshold> thresholds;
+  std::string hdr;      ///< directory for HdrHistogram files; empty: none
   std::string history;  ///< file of all operations; empty: none
   bool allow_no_grants = false;
 

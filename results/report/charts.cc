@@ -115,23 +115,9 @@ std::vector<Point> percentile_curve(const Distribution& distribution) {
     points.emplace_back(count, distribution.max);
     return points;
   }
-  std::map<double, double> samples;  // of the complete and the censored ones together
-  for (const auto* some : {&distribution.buckets, &distribution.censored.buckets}) {
-    for (const auto& [upper, number] : *some) samples[upper] += static_cast<double>(number);
-  }
-  // About four points for each halving of the distance to 100 %.
-  constexpr double kStep = 1.2;
-  double below = 0, last = 1 / kStep;
-  for (const auto& [upper, number] : samples) {
-    const double from = count / (count - std::min(below, count - 1));
-    below += number;
-    const double until = count / (count - std::min(below, count - 1));
-    if (until < kStep * last || points.size() + 2 >= kMostPoints) continue;
-    // The largest sample is known exactly.
-    const double value = std::min(upper, distribution.max);
-    add(points, {from, value});
-    add(points, {until, value});
-    last = until;
+  for (const PercentileStep& step : percentile_steps(distribution)) {
+    const double x = 100 / (100 - step.percent);
+    if (x < count && points.size() < kMostPoints - 1) add(points, {x, step.value});
   }
   add(points, {count, distribution.max});
   return points;

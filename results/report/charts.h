@@ -45,7 +45,8 @@ struct Chart {
 /// Of each strategy, the repetition with the median throughput, in the order of the result.
 std::vector<const Run*> typical_runs(const Result& result);
 
-/// x is 1 / (1 - p), y the value at p, with the maximum at the end. Without buckets, as in a condensed result, only the known
+/// x is 1 / (1 - p), y the value at p: HdrHistogram's steps, five for each halving of the distance
+/// to 100 %, and the maximum at the end. Without buckets, as in a condensed result, only the known
 /// percentiles. Empty without samples, or if only the maximum is known.
 std::vector<Point> percentile_curve(const Distribution& distribution);
 

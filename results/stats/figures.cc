@@ -114,6 +114,14 @@ class Collector {
   const Distribution* distribution_ = nullptr;  ///< whose figures these are
 };
 
+/// The percentage after this one; 100 if a double cannot tell the two apart.
+double next_step(double percent) {
+  constexpr double kStepsPerHalving = 5;
+  const double halvings = std::floor(std::log2(100 / (100 - percent))) + 1;
+  const double next = percent + 100 / (kStepsPerHalving * std::exp2(halvings));
+  return next > percent ? next : 100;
+}
+
 /// The figures that every comparison shows, and others with a known direction, except times.
 struct Known {
   std::string_view path;
@@ -199,6 +207,31 @@ std::optional<double> percentile_share(std::string_view path) {
     if (path.ends_with(end)) return share;
   }
   return std::nullopt;
+}
+
+std::vector<PercentileStep> percentile_steps(const Distribution& distribution) {
+  std::map<double, std::uint64_t> buckets;  // of the complete and the censored samples together
+  std::uint64_t total = distribution.overflow + distribution.censored.overflow;
+  for (const auto* some : {&distribution.buckets, &distribution.censored.buckets}) {
+    for (const auto& [upper, count] : *some) {
+      buckets[upper] += count;
+      total += count;
+    }
+  }
+  std::vector<PercentileStep> steps;
+  double percent = 0;
+  std::uint64_t below = 0;
+  for (const auto& [upper, count] : buckets) {
+    below += count;
+    const double reached = 100 * static_cast<double>(below) / static_cast<double>(total);
+    // One bucket may pass several steps.
+    for (; below < total && percent < 100 && percent <= reached; percent = next_step(percent)) {
+      // The largest sample is known exactly.
+      steps.push_back({percent, std::min(upper, distribution.max), below});
+    }
+  }
+  if (total > 0 && percent < 100) steps.push_back({percent, distribution.max, total});
+  return steps;
 }
 
 ComparedFigure compared_figure(const std::string& path) {

@@ -31,6 +31,16 @@ std::optional<Distribution Run::*> distribution_of(std::string_view path);
 /// 0.99 for such a percentile; nothing for other figures.
 std::optional<double> percentile_share(std::string_view path);
 
+/// How many samples are at most how long, in seconds.
+struct PercentileStep {
+  double percent = 0;  ///< below 100
+  double value = 0;
+  std::uint64_t samples = 0;
+};
+/// HdrHistogram's steps, five for each halving of the distance to 100 %, up to the step that only
+/// the largest samples reach. Empty without buckets; at most about 260.
+std::vector<PercentileStep> percentile_steps(const Distribution& distribution);
+
 enum class Good { higher, lower, unknown };
 
 /// A figure that results are compared by.

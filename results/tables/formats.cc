@@ -5,6 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cmath>
+
+#include "results/file/loads.h"
+#include "results/stats/figures.h"
 
 namespace lockbench::results {
 namespace {
@@ -160,6 +165,32 @@ class Layout {
   bool two_lines_ = false;
 };
 
+constexpr double kMicroseconds = 1e6;  ///< in a second
+
+std::string percentile_lines(const Distribution& distribution, std::uint64_t samples) {
+  std::string out;
+  const auto line = [](double seconds, double share, std::uint64_t count) {
+    return fmt::format("{:12.3f} {:2.12f} {:10}", kMicroseconds * seconds, share, count);
+  };
+  for (const PercentileStep& step : percentile_steps(distribution)) {
+    const double share = step.percent / 100;
+    out += line(step.value, share, step.samples) + fmt::format(" {:14.2f}\n", 1 / (1 - share));
+  }
+  // The last line has no distance to 100 % left.
+  if (samples > 0) out += line(distribution.max, 1, samples) + "\n";
+  return out;
+}
+
+/// "redis-queue", "redis-queue.demand-at-350-s".
+std::string file_name_of(const Run& run, const Result& result) {
+  if (!loads_differ(result)) return run.strategy;
+  std::string load = label(run.load, result);
+  for (char& c : load) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
+  }
+  return run.strategy + "." + load;
+}
+
 }  // namespace
 
 std::string markdown_text(std::string_view text) {
@@ -278,6 +309,32 @@ std::string to_text(Block block, const TextStyle& style) {
   out += block.lines.empty() || out.empty() ? "" : "\n";
   for (const Sentence& line : block.lines) out += folded(line.text, style) + "\n";
   return block.title.empty() ? out : styled(block.title, style) + "\n\n" + out;
+}
+
+std::string to_hgrm(const Distribution& distribution) {
+  const std::uint64_t samples = distribution.count + distribution.censored.count;
+  std::string out = fmt::format("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile",
+                                "TotalCount", "1/(1-Percentile)");
+  out += percentile_lines(distribution, samples);
+  out += fmt::format("#[Mean    = {:12.3f}, StdDeviation   = {:12.3f}]\n",
+                     kMicroseconds * distribution.mean, kMicroseconds * distribution.stddev);
+  out += fmt::format("#[Max     = {:12.3f}, Total count    = {:12}]\n",
+                     kMicroseconds * distribution.max, samples);
+  return out;
+}
+
+std::map<std::string, std::string> hgrm_files(const Result& result) {
+  std::map<std::string, std::string> files;
+  for (const Run& run : result.runs) {
+    for (const auto& [time, of] :
+         {std::pair("acquire", &Run::acquire), std::pair("hold", &Run::hold),
+          std::pair("release", &Run::release), std::pair("handoff", &Run::handoff)}) {
+      if (!(run.*of).any()) continue;
+      files[fmt::format("{}.{}.{}.hgrm", file_name_of(run, result), run.repetition, time)] =
+          to_hgrm(run.*of);
+    }
+  }
+  return files;
 }
 
 }  // namespace lockbench::results

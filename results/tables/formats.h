@@ -5,7 +5,7 @@
 
 namespace lockbench::results {
 
-// The output formats of a table. JSON is the result file's own format.
+// The output formats of a table, and of a distribution. JSON is the result file's own format.
 
 /// How text for a terminal looks.
 struct TextStyle {
@@ -42,5 +42,14 @@ std::string html_text(std::string_view text, std::size_t most = 300);
 
 /// RFC 4180: a header of keys, then the values in base units; an empty field if there is no value.
 std::string to_csv(const Table& table);
+
+/// Percentile output of HdrHistogram (https://github.com/HdrHistogram/HdrHistogram), `.hgrm`, for
+/// its plotters: five lines for each halving of the distance to 100 %, in µs. A value is the upper
+/// end of its bucket, too high by at most twice the distribution's relative error.
+std::string to_hgrm(const Distribution& distribution);
+
+/// One file for each run and time (acquire, hold, release, handoff), by name:
+/// STRATEGY.REPETITION.acquire.hgrm. With several loads, the load follows the strategy.
+std::map<std::string, std::string> hgrm_files(const Result& result);
 
 }  // namespace lockbench::results

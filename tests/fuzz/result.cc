@@ -5,6 +5,7 @@
 #include "results/file/json.h"
 #include "results/report/report.h"
 #include "results/stats/comparison.h"
+#include "results/tables/formats.h"
 #include "results/tables/show.h"
 #include "tests/fuzz/target.h"
 
@@ -23,6 +24,10 @@ void use(const Result& result) {
   }
   const results::report::Source source{"result.json", result, {}};
   static_cast<void>(results::report::to_page(std::span(&source, 1), "nonce"));
+  constexpr std::size_t kMostLines = 4096, kLine = 128;
+  for (const results::Run& run : result.runs) {
+    require(results::to_hgrm(run.acquire).size() < kMostLines * kLine);
+  }
   if (result.runs.empty() || result.runs.size() > kMostCompared) return;
   static_cast<void>(results::compare(result, result, {}));
 }

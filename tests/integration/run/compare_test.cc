@@ -86,5 +86,23 @@ TEST(CompareConfigurations, AServerThatCannotBeReachedIsNamedWithItsFile) {
   EXPECT_THAT(refused.err, HasSubstr(b + ": --redis: "));
 }
 
+TEST(HdrFiles, HaveThePercentilesOfEachRepetition) {
+  const Scratch scratch;
+  const Outcome run = lockbench(scratch, short_run({"local-mutex", "none", "--repeat", "3", "--hdr",
+                                                    "deep/er", "--out", "r.json"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Json result = read_result(scratch / "r.json");
+  for (const Json& one : result.at("runs")) {
+    const Json& acquire = one.at("acquire");
+    // Including waits cut off by the run's end.
+    const int samples =
+        acquire.at("count").get<int>() + acquire.at("censored").at("count").get<int>();
+    expect_in(read_file(scratch / fmt::format("deep/er/{}.{}.acquire.hgrm",
+                                              one.at("strategy").get<std::string>(),
+                                              one.at("repetition").get<int>())),
+              fmt::format("Total count    = {:>12}]", samples));
+  }
+}
+
 }  // namespace
 }  // namespace lockbench::test

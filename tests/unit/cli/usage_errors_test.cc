@@ -200,6 +200,9 @@ std::vector<Malformed> malformed_files() {
        run_with({"--events", "-", "--out", "-"}),
        {"--events and --out", "both are -"}},
       {"OutIsAFolder", run_with({"--out", "."}), {"--out"}},
+      {"HdrBelowADevice",
+       {"run", "none", "--out", "/dev/null", "--hdr", "/dev/null/x"},
+       {"lockbench: --hdr: "}},
   };
 }
 

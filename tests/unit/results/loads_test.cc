@@ -177,6 +177,7 @@ TEST(Sweep, HasALabelForEachLoadHoweverCloseTheyAre) {
   std::set<std::string> labels;
   for (const auto& run : result.runs) labels.insert(label(run.load, result));
   EXPECT_THAT(labels, SizeIs(4));
+  EXPECT_THAT(hgrm_files(result), SizeIs(8)) << "no file of percentiles replaces another";
 }
 
 TEST(Loads, NoShareIsAboveAllWhereTheWarmUpBeganAHandoff) {
