@@ -273,8 +273,10 @@ const ShapeFacts& facts_of(Shape shape) {
                                                              {"sequence_nodes", true, true, true},
                                                              {"ephemeral_node", false, true, true},
                                                              {"advisory"},
-                                                             {"table_row", true}});
-  static_assert(kShapes.size() == static_cast<std::size_t>(Shape::table_row) + 1);
+                                                             {"table_row", true},
+                                                             {"record"},
+                                                             {"permits", true, true, true}});
+  static_assert(kShapes.size() == static_cast<std::size_t>(Shape::permits) + 1);
   return kShapes[static_cast<std::size_t>(shape)];
 }
 

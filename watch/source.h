@@ -23,6 +23,8 @@ enum class Shape {
   ephemeral_node,  ///< one ephemeral node that exists while the lock is held
   advisory,        ///< pg_advisory_lock
   table_row,       ///< a row of a lock table with owner and end: ShedLock
+  record,          ///< a value that names the holder, which rewrites it to renew: Kubernetes' Lease
+  permits,         ///< one node for each permit, and a queue beside them: Curator's semaphore
 };
 
 /// A holder of a lock, or a waiter. `owner` is as the store has it; the ledger keeps only a hash.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -68,17 +69,16 @@ class EtcdLocks {
   EtcdLocks(const Request& request, std::size_t most_keys)
       : request_({.locks = request.locks, .exclude = request.exclude}), most_(most_keys) {}
 
-  /// Takes a key that was found at the start or has changed. Returns the lock that it belongs to;
-  /// nothing if it is not followed.
-  std::optional<std::string> put(const EtcdEntry& entry) {
+  /// Takes a key that was found at the start or has changed at `at`. Returns the lock that it
+  /// belongs to; nothing if it is not followed.
+  std::optional<std::string> put(const EtcdEntry& entry, TimePoint at) {
     const auto place = etcd_place_of(entry);
     if (!place || entry.created <= 0) return std::nullopt;
     if (!is_wanted(request_, place->lock) && !is_wanted(request_, entry.name)) {
       return std::nullopt;
     }
     const auto value = entry.lease == 0 ? read_lock_value(entry.value) : LockValue();
-    // A record has an end of its own, which etcd does not know.
-    if (!value || value->is_record) {
+    if (!value) {
       if (no_locks_.size() < kMostNoLocks) no_locks_.push_back(entry.name);
       return remove(entry.name);
     }
@@ -95,6 +95,15 @@ class EtcdLocks {
     contender.about = entry.lease != 0 ? "lease " + contender.owner : "";
     contender.shared = place->shared;
     contender.lease = entry.lease;
+    lock.lasts_until.reset();
+    if (value->is_record) {
+      lock.shape = Shape::record;
+      contender.about = value->owner;
+      // As Kubernetes' own clients do, count from the time at which the renewal was seen: the time
+      // in the record is of another clock.
+      lock.lasts_until = value->lasts ? at + *value->lasts : TimePoint::max();
+      records_.insert(place->lock);
+    }
     return place->lock;
   }
   std::vector<Sighting> begun(TimePoint at) const {
@@ -114,7 +123,7 @@ class EtcdLocks {
       const std::int64_t revision = changes[i].entry.modified;
       for (; i < changes.size() && changes[i].entry.modified == revision; ++i) {
         const auto& change = changes[i];
-        const auto lock = change.deleted ? remove(change.entry.name) : put(change.entry);
+        const auto lock = change.deleted ? remove(change.entry.name) : put(change.entry, at);
         if (lock) ++touched[*lock];
       }
       for (const auto& [name, count] : touched) {
@@ -124,6 +133,21 @@ class EtcdLocks {
         if (lock->second.queue.empty()) locks_.erase(lock);
       }
     }
+    return seen;
+  }
+
+  /// Sightings of records that were not renewed in time. Each is told once.
+  std::vector<Sighting> expired(TimePoint at) {
+    std::vector<Sighting> seen;
+    std::erase_if(records_, [&](const std::string& name) {
+      const auto lock = locks_.find(name);
+      if (lock == locks_.end() || lock->second.shape != Shape::record) return true;
+      if (at < lock->second.lasts_until) return false;
+      // It ends without a change of the key.
+      seen.push_back(sighting(name, lock->second, at));
+      seen.back().ended = Ending::expired;
+      return true;
+    });
     return seen;
   }
 
@@ -177,7 +201,8 @@ class EtcdLocks {
  private:
   struct Lock {
     Shape shape = Shape::etcd_key;
-    Contenders queue;  ///< by create revision
+    Contenders queue;                        ///< by create revision
+    std::optional<TimePoint> lasts_until{};  ///< a record, if it is not renewed
   };
   struct Lease {
     SteadyTime end;
@@ -201,7 +226,13 @@ class EtcdLocks {
   }
   Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const {
     Sighting seen = queued_lock(name, at, lock.shape, lock.queue);
-    if (!lock.queue.empty()) {
+    if (lock.shape == Shape::record && !lock.queue.empty()) {
+      const bool is_free = lock.queue.begin()->second.owner.empty() || at >= *lock.lasts_until;
+      if (is_free) seen.holders.clear();
+      if (!is_free && lock.lasts_until != TimePoint::max()) seen.ttl_left = *lock.lasts_until - at;
+      // The key stays, so its number is no fence.
+      seen.fence.reset();
+    } else if (!lock.queue.empty()) {
       const etcd::LeaseId lease = lock.queue.begin()->second.lease;
       seen.no_ttl = lease == 0;
       const auto end = leases_.find(lease);
@@ -228,6 +259,7 @@ class EtcdLocks {
   std::unordered_map<etcd::LeaseId, Lease> leases_;
   std::size_t sweep_at_ = 10'000;  ///< number of leases
   std::uint64_t unfollowed_ = 0;
+  std::set<std::string> records_;  ///< that may still expire
   std::vector<std::string> no_locks_;
 };
 

@@ -153,8 +153,8 @@ class EtcdWatch : public Watching {
                     "of its TTL, as etcd counts in seconds"}});
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
-      const bool all =
-          read_all(prefix, revision, [&](const EtcdEntry& entry) { locks_.put(entry); });
+      const bool all = read_all(prefix, revision,
+                                [&](const EtcdEntry& entry) { locks_.put(entry, env_.now()); });
       if (!all) reporter().missed(1, "more keys than are followed at once");
     }
     reader_.watch(prefixes_, revision + 1);
@@ -162,6 +162,7 @@ class EtcdWatch : public Watching {
     for (Sighting& seen : locks_.begun(env_.now())) follow(std::move(seen));
     while (!stopped()) {
       take(reader_.next(kReadFor));
+      reporter().seen(locks_.expired(env_.now()));
       ask_about_leases();
       show_life();
     }

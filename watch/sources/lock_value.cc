@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <boost/regex.hpp>
+#include <cstdint>
 
 #include "results/tables/text.h"
+#include "strategies/number.h"
 
 namespace lockbench::watch {
 namespace {
@@ -11,13 +13,90 @@ namespace {
 /// Longer values are no tokens.
 constexpr std::size_t kLongestOwner = 255;
 
+std::optional<Duration> lasts_for(std::uint64_t count) {
+  constexpr std::uint64_t kLongest = std::uint64_t{10} * 365 * 24 * 3600;
+  if (count == 0 || count > kLongest) return std::nullopt;
+  return std::chrono::seconds(static_cast<std::int64_t>(count));
+}
+
+/// The fields of a message in Protocol Buffers' wire format.
+class Fields {
+ public:
+  explicit Fields(std::string_view bytes) : rest_(bytes) {}
+
+  struct Field {
+    std::uint64_t number = 0;
+    std::uint64_t value = 0;  ///< of a whole number
+    std::string_view bytes;   ///< of a text or a message
+  };
+  /// Nothing at the end, or if the bytes are no message.
+  std::optional<Field> next() {
+    const auto tag = varint();
+    if (!tag) return std::nullopt;
+    Field field{.number = *tag >> 3U, .value = 0, .bytes = {}};
+    const std::uint64_t type = *tag & 7U;
+    if (type == 0) {
+      const auto value = varint();
+      if (!value) return std::nullopt;
+      field.value = *value;
+      return field;
+    }
+    const auto size = type == 2 ? varint() : std::nullopt;
+    if (!size || *size > rest_.size()) return std::nullopt;
+    field.bytes = rest_.substr(0, *size);
+    rest_.remove_prefix(*size);
+    return field;
+  }
+  static std::string_view bytes_of(std::string_view message, std::uint64_t number) {
+    Fields fields(message);
+    while (const auto field = fields.next()) {
+      if (field->number == number) return field->bytes;
+    }
+    return {};
+  }
+
+ private:
+  std::optional<std::uint64_t> varint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+      value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
+      if ((byte & 0x80U) == 0) return value;
+    }
+    return std::nullopt;
+  }
+
+  std::string_view rest_;
+};
+
+/// Kubernetes' API server stores a Lease as a runtime.Unknown with its kind and its bytes.
+std::optional<LockValue> read_kubernetes(std::string_view unknown) {
+  constexpr std::uint64_t kTypeMeta = 1, kRaw = 2, kKind = 2, kSpec = 2, kHolder = 1, kLasts = 2;
+  if (Fields::bytes_of(Fields::bytes_of(unknown, kTypeMeta), kKind) != "Lease") {
+    return std::nullopt;
+  }
+  LockValue value{.owner = {}, .is_record = true, .lasts = {}};
+  Fields fields(Fields::bytes_of(Fields::bytes_of(unknown, kRaw), kSpec));
+  while (const auto field = fields.next()) {
+    if (field->number == kHolder) value.owner = field->bytes.substr(0, kLongestOwner);
+    if (field->number == kLasts) value.lasts = lasts_for(field->value);
+  }
+  return value;
+}
+
 std::optional<LockValue> read_json(std::string_view text) {
   static const boost::regex kHolder(
       "\"(?:holderIdentity|holder|owner|ownerId|owner_id|lockedBy|locked_by|leader)\"\\s*:\\s*"
       "\"((?:[^\"\\\\]|\\\\.){0,255})\"");
+  static const boost::regex kLasts("\"leaseDurationSeconds\"\\s*:\\s*([0-9]{1,9})");
   boost::match_results<std::string_view::const_iterator> found;
   if (!boost::regex_search(text.begin(), text.end(), found, kHolder)) return std::nullopt;
-  return LockValue{.owner = found[1].str(), .is_record = true};
+  LockValue value{.owner = found[1].str(), .is_record = true, .lasts = {}};
+  if (boost::regex_search(text.begin(), text.end(), found, kLasts)) {
+    value.lasts = lasts_for(parse_number<std::uint64_t>(found[1].str()).value_or(0));
+  }
+  return value;
 }
 
 bool is_printable(std::string_view value) {
@@ -39,7 +118,7 @@ std::string_view without_time(std::string_view token) {
 
 std::optional<LockValue> read_lock_value(std::string_view value) {
   constexpr std::string_view kKubernetes("k8s\0", 4);
-  if (value.starts_with(kKubernetes)) return std::nullopt;
+  if (value.starts_with(kKubernetes)) return read_kubernetes(value.substr(kKubernetes.size()));
   const std::size_t first = value.find_first_not_of(" \t\r\n");
   const char begins = first == std::string_view::npos ? ' ' : value[first];
   if (begins == '{' && is_printable(value)) return read_json(value.substr(0, 4096));
@@ -47,7 +126,7 @@ std::optional<LockValue> read_lock_value(std::string_view value) {
   const bool is_text = is_printable(value) && (begins == '[' || begins == '<' ||
                                                value.find('\n') != std::string_view::npos);
   if (is_text || value.size() > kLongestOwner) return std::nullopt;
-  return LockValue{.owner = std::string(without_time(value)), .is_record = false};
+  return LockValue{.owner = std::string(without_time(value)), .is_record = false, .lasts = {}};
 }
 
 }  // namespace lockbench::watch

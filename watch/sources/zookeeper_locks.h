@@ -22,7 +22,7 @@ struct SequenceNode {
   std::string maker;  ///< UUID of its client; empty if not in the name
   std::uint64_t sequence = 0;
   bool shared = false;  ///< a read lock
-  bool permit = false;  ///< of Curator's semaphore, which is no lock
+  bool permit = false;  ///< of Curator's semaphore
 };
 /// Reads Curator's "_c_<uuid>-lock-0000000001", kazoo's "<uuid>__lock__0000000001" and plain
 /// "lock-0000000001"; nothing for any other name. Takes any bytes.
@@ -41,7 +41,8 @@ inline std::optional<SequenceNode> read_sequence_node(const std::string& name) {
 
 /// The state of ZooKeeper's locks, from their nodes. Either each contender has a sequence node
 /// below the lock's node and the lowest number holds it, or a single ephemeral node is the lock.
-/// Plain data, for one thread.
+/// Curator's semaphore has a node for each permit below PATH/leases, and who wants one queues below
+/// PATH/locks until it has it. Plain data, for one thread.
 class ZookeeperLocks {
  public:
   explicit ZookeeperLocks(std::size_t most_nodes) : most_(most_nodes) {}
@@ -65,9 +66,9 @@ class ZookeeperLocks {
     for (const std::string& name : children) {
       const bool known_other = node.others.contains(name);
       const auto sequence = read_sequence_node(name);
-      if (known_other || !sequence || sequence->permit) {
+      if (known_other || !sequence) {
         others.insert(name);
-        if (!known_other && !sequence) result.others.push_back(name);
+        if (!known_other) result.others.push_back(name);
         continue;
       }
       present.insert(sequence->sequence);
@@ -77,19 +78,30 @@ class ZookeeperLocks {
       place->second.owner = sequence->maker.empty() ? name : sequence->maker;
       place->second.shared = sequence->shared;
       result.contenders.push_back(name);
+      if (sequence->permit) {
+        node.permits = true;
+        const Node* const queue = beside(path, kPermits, kQueue);
+        if (queue != nullptr && !queue->queue.empty()) {
+          node.taken_under[sequence->sequence] = queue->queue.begin()->first;
+        }
+      }
       ++node.changes;
       if (!node.newest || sequence->sequence > *node.newest) ++fresh;
       if (!newest || sequence->sequence > *newest) newest = sequence->sequence;
     }
     // Sequence numbers count the children ever made, so gaps are missed contenders. Only for locks:
     // other nodes may end in any number.
-    if (node.was_lock && node.newest && newest && *newest > *node.newest) {
+    const Node* const permits = beside(path, kQueue, kPermits);
+    const bool is_queue = permits != nullptr && permits->permits;
+    if (node.was_lock && !is_queue && node.newest && newest && *newest > *node.newest) {
       const std::uint64_t made = *newest - *node.newest;
       if (made > fresh) missed_ += made - fresh;
     }
     node.newest = newest;
     node.changes += std::erase_if(
         node.queue, [&](const auto& contender) { return !present.contains(contender.first); });
+    std::erase_if(node.taken_under,
+                  [&](const auto& permit) { return !present.contains(permit.first); });
     node.others = std::move(others);
     return result;
   }
@@ -123,6 +135,15 @@ class ZookeeperLocks {
     if (changes == 0 || (node.queue.empty() && !node.was_lock)) return {};
     node.was_lock = true;
     std::vector<Sighting> seen;
+    // Who waits for a permit, or has just got it, shows in the queue.
+    const Node* const permits = beside(path, kQueue, kPermits);
+    if (node.permits || (permits != nullptr && permits->permits)) {
+      const std::string base = path.substr(0, path.rfind('/'));
+      seen = semaphore(base, at);
+      for (Sighting& one : seen) one.changes = initial ? 0 : 1;
+      return seen;
+    }
+    node.reported = true;
     Sighting now = queued_lock(path, at, Shape::sequence_nodes, node.queue);
     // One change, however many contenders joined or left the queue.
     now.changes = initial ? 0 : 1;
@@ -173,7 +194,9 @@ class ZookeeperLocks {
     const auto found = nodes_.find(path);
     if (found == nodes_.end()) return std::nullopt;
     const Node& node = found->second;
-    const Shape shape = node.single != 0 ? Shape::ephemeral_node : Shape::sequence_nodes;
+    const Shape shape = node.single != 0 ? Shape::ephemeral_node
+                        : node.permits   ? Shape::permits
+                                         : Shape::sequence_nodes;
     const bool held = node.single != 0 || !node.queue.empty();
     nodes_.erase(found);
     if (!held) return std::nullopt;
@@ -200,7 +223,49 @@ class ZookeeperLocks {
     std::int64_t single = 0;              ///< if the node is a lock by itself: the transaction that
                                           ///< created it; else 0
     std::string head_owner{};
+    bool permits = false;   ///< its children are permits
+    bool reported = false;  ///< as a lock with a queue
+    /// By a permit's sequence: the head of the queue when the permit was first seen.
+    std::map<std::uint64_t, std::uint64_t> taken_under{};
   };
+
+  static constexpr std::string_view kQueue = "/locks", kPermits = "/leases";
+
+  /// The node beside `path`, whose name ends with `own`; null if there is none.
+  Node* beside(const std::string& path, std::string_view own, std::string_view other) {
+    if (!path.ends_with(own)) return nullptr;
+    const auto found = nodes_.find(path.substr(0, path.size() - own.size()) + std::string(other));
+    return found == nodes_.end() ? nullptr : &found->second;
+  }
+
+  /// The state of the semaphore; before it, the end of its queue if that was taken for a lock.
+  std::vector<Sighting> semaphore(const std::string& base, TimePoint at) {
+    std::vector<Sighting> seen;
+    const std::string permits = base + std::string(kPermits), queue = base + std::string(kQueue);
+    Node& node = nodes_[permits];
+    const auto waiting = nodes_.find(queue);
+    Sighting now = free_lock(permits, at, Shape::permits);
+    now.waiting.emplace();
+    if (waiting != nodes_.end()) {
+      if (std::exchange(waiting->second.reported, false)) {
+        seen.push_back(queued_lock(queue, at, Shape::sequence_nodes, {}));
+        seen.back().ended = Ending::released;
+      }
+      for (const auto& [number, one] : waiting->second.queue) now.waiting->push_back(one);
+    }
+    for (const auto& [number, permit] : node.queue) {
+      // The head of the queue makes its node, and waits until there are no more than permits.
+      const auto taken = node.taken_under.find(number);
+      const bool waits = taken != node.taken_under.end() && waiting != nodes_.end() &&
+                         !waiting->second.queue.empty() &&
+                         waiting->second.queue.begin()->first == taken->second &&
+                         waiting->second.queue.begin()->second.owner == permit.owner;
+      if (!waits) now.holders.push_back(permit);
+    }
+    now.waiters = now.waiting->size();
+    seen.push_back(std::move(now));
+    return seen;
+  }
 
   const std::size_t most_;
   std::unordered_map<std::string, Node> nodes_;

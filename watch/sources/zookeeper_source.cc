@@ -76,7 +76,7 @@ class ZookeeperWatch : public Watching {
          .way = "children watches",
          .accuracy = Accuracy::at_least,
          .waiters = "the sequence nodes behind the holder's; clients that wait for a single "
-                    "node are not seen",
+                    "node are not seen; the queue of Curator's semaphores",
          .unseen = {"contenders that come and go between two looks: the sequence shows their "
                     "number but not whether they held the lock",
                     "whether a node was deleted by its client or ended with its session"}});

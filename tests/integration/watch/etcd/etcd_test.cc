@@ -127,12 +127,23 @@ TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
   client_.remove("old/a");
 }
 
-TEST_F(WatchedEtcd, KeysWithOtherValuesAreNoLocks) {
-  const Running watch("etcd", server().url(), {.locks = {"values/*"}}, seen_);
-  client_.put("values/config", 0, R"({"a":1})");
-  client_.put("values/a", 0, "me");
-  EXPECT_TRUE(seen_.await_held("values/a", "me"));
-  EXPECT_TRUE(seen_.all_of("values/config").empty());
+TEST_F(WatchedEtcd, ARecordIsHeldUntilItIsNotRenewed) {
+  const Running watch("etcd", server().url(), {.locks = {"leases/*"}}, seen_);
+  const auto record = [](const std::string& holder) {
+    return fmt::format(R"({{"holderIdentity":"{}","leaseDurationSeconds":1}})", holder);
+  };
+  client_.put("leases/config", 0, R"({"a":1})");
+  client_.put("leases/a", 0, record("pod-1"));
+  const auto held = seen_.await_held("leases/a", "pod-1");
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->shape, Shape::record);
+  EXPECT_FALSE(held->no_ttl);
+  const auto ended = seen_.await_free("leases/a", held->at);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->ended, Ending::expired);
+  client_.put("leases/a", 0, record("pod-2"));
+  EXPECT_TRUE(seen_.await_held("leases/a", "pod-2"));
+  EXPECT_TRUE(seen_.all_of("leases/config").empty());
 }
 
 TEST_F(WatchedEtcd, ManyHoldingsAreAllSeen) {

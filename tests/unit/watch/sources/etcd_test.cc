@@ -117,18 +117,46 @@ TEST(EtcdLocks, ALeaseThatANewLeaderExtendsIsNotRenewed) {
   EXPECT_FALSE(locks.state_of("a", later)->extended_by_store) << "its client renewed it";
 }
 
+EtcdEntry record(const std::string& holder, std::int64_t revision, int lasts = 15) {
+  EtcdEntry entry{.name = "leases/a", .value = {}, .created = 3, .modified = revision};
+  entry.value = R"({"kind":"Lease","spec":{"holderIdentity":")" + holder +
+                R"(","leaseDurationSeconds":)" + std::to_string(lasts) + R"(,"renewTime":"x"}})";
+  return entry;
+}
+
+TEST(EtcdLocks, ARecordIsHeldByWhomItNamesUntilItIsNotRenewed) {
+  EtcdLocks locks({.locks = {"leases/*"}}, 100);
+  const auto write = [&](const EtcdEntry& entry, int second) {
+    return locks.take({{.deleted = false, .entry = entry}}, kThen + seconds(second)).at(0);
+  };
+  const Sighting taken = write(record("a", 3), 0), renewed = write(record("a", 4), 10);
+  for (const Sighting& seen : {taken, renewed}) {
+    EXPECT_EQ(seen.shape, Shape::record);
+    EXPECT_EQ(seen.holders.at(0).owner, "a");
+    EXPECT_EQ(seen.ttl_left, seconds(15));
+    EXPECT_FALSE(seen.no_ttl);
+    EXPECT_FALSE(seen.waiters) << "they leave no trace";
+  }
+  EXPECT_TRUE(locks.expired(kThen + seconds(24)).empty());
+  const auto ended = locks.expired(kThen + seconds(25));
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_TRUE(ended[0].holders.empty());
+  EXPECT_EQ(ended[0].ended, Ending::expired);
+  EXPECT_TRUE(locks.expired(kThen + seconds(26)).empty()) << "told once";
+  EXPECT_EQ(write(record("b", 5), 27).holders.at(0).owner, "b");
+  EXPECT_TRUE(write(record("", 6, 1), 30).holders.empty()) << "given back";
+}
+
 TEST(EtcdLocks, KeysWithOtherValuesAreNoLocks) {
   EtcdLocks locks({.locks = {"*"}, .exclude = {"*/config"}}, 100);
-  EtcdEntry page = entry("a/page", 1), config = entry("a/config", 2), lock = entry("a/lock", 3),
-            record = entry("a/record", 4);
+  EtcdEntry page = entry("a/page", 1), config = entry("a/config", 2), lock = entry("a/lock", 3);
   page.value = R"({"a":1})";
-  record.value = R"({"spec":{"holderIdentity":"a","leaseDurationSeconds":15}})";
   std::vector<EtcdChange> changes;
-  for (const EtcdEntry& one : {page, config, lock, record}) changes.push_back({false, one});
+  for (const EtcdEntry& one : {page, config, lock}) changes.push_back({false, one});
   const auto seen = locks.take(changes, kThen);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].lock, "a/lock");
-  EXPECT_EQ(locks.take_no_locks(), (std::vector<std::string>{"a/page", "a/record"}));
+  EXPECT_EQ(locks.take_no_locks(), std::vector<std::string>{"a/page"});
 }
 
 TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {

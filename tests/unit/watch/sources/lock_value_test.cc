@@ -9,6 +9,8 @@
 namespace lockbench::watch {
 namespace {
 
+using std::chrono::seconds;
+
 std::string owner_in(std::string_view value) {
   const auto read = read_lock_value(value);
   return read ? read->owner : "no lock";
@@ -32,8 +34,7 @@ TEST(LockValue, ShedLocksOwnerIsTheHost) {
 TEST(LockValue, OtherValuesNameNoOwner) {
   for (const std::string& value :
        {std::string(R"({"a":1})"), std::string("[1,2]"), std::string("<html>"),
-        std::string("a: 1\nb: 2"), std::string("k8s\0\x0a", 5), std::string(300, 'x'),
-        std::string("  {}")}) {
+        std::string("a: 1\nb: 2"), std::string(300, 'x'), std::string("  {}")}) {
     EXPECT_EQ(owner_in(value), "no lock") << value;
   }
 }
@@ -54,12 +55,37 @@ TEST(LockValue, AKeyOfRedisWithoutAnOwnerIsNoLock) {
 }
 
 TEST(LockValue, ARecordNamesItsHolder) {
-  const auto record = read_lock_value(R"({"spec":{"holderIdentity":"pod-1"}})");
-  ASSERT_TRUE(record);
-  EXPECT_TRUE(record->is_record);
-  EXPECT_EQ(record->owner, "pod-1");
+  const auto lease = read_lock_value(
+      R"({"metadata":{},"spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15}})");
+  ASSERT_TRUE(lease);
+  EXPECT_TRUE(lease->is_record);
+  EXPECT_EQ(lease->owner, "pod-1");
+  EXPECT_EQ(lease->lasts, seconds(15));
   EXPECT_EQ(owner_in(R"({"owner" : "a", "since": 7})"), "a");
   EXPECT_EQ(owner_in(R"({"holder":"b","text":"cut)"), "b");
+}
+
+/// A field of a message: `text` is shorter than 128 bytes.
+std::string field(int number, const std::string& text) {
+  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(text.size()) + text;
+}
+
+TEST(LockValue, KubernetesRecordsAreReadAsItStoresThem) {
+  const auto stored = [](const std::string& kind) {
+    const std::string spec = field(1, "pod-1") + std::string("\x10\x0f", 2);
+    const std::string type = field(1, "coordination.k8s.io/v1") + field(2, kind);
+    return std::string("k8s\0", 4) + field(1, type) + field(2, field(1, "meta") + field(2, spec)) +
+           field(3, "") + field(4, "");
+  };
+  const auto lease = read_lock_value(stored("Lease"));
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->owner, "pod-1");
+  EXPECT_EQ(lease->lasts, seconds(15));
+  EXPECT_EQ(owner_in(stored("ConfigMap")), "no lock");
+  const std::string whole = stored("Lease");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    static_cast<void>(read_lock_value(whole.substr(0, size)));
+  }
 }
 
 TEST(LockValue, AnyBytesAreTaken) {

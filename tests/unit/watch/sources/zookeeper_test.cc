@@ -13,10 +13,9 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr TimePoint kLookedAt{std::chrono::seconds(1000)};
-const std::string kUuidText = "550e8400-e29b-41d4-a716-446655440000";
 
 TEST(SequenceNodes, OfKnownLibraries) {
-  const std::string& uuid = kUuidText;
+  const std::string uuid = "550e8400-e29b-41d4-a716-446655440000";
   const std::string plain = "0123456789abcdef0123456789abcdef";
   struct Case {
     std::string name, maker;
@@ -112,15 +111,45 @@ TEST(ZookeeperLocks, WhoGivesItBackAndTakesItAgainBetweenTwoListsHasFreedIt) {
   EXPECT_EQ(locks.settle("/l", kLookedAt, false).size(), 1U);
 }
 
-TEST(ZookeeperLocks, ThePermitsOfASemaphoreAreNoLock) {
+/// Curator's InterProcessSemaphoreV2 with two permits.
+TEST(ZookeeperLocks, PermitsAreHeldTogetherAndTheQueueBesideThemWaits) {
+  const std::string uuid = "550e8400-e29b-41d4-a716-446655440000";
+  const auto node = [&](const char* kind, int number) {
+    return fmt::format("_c_{}-{}-000000000{}", uuid, kind, number);
+  };
   ZookeeperLocks locks(10);
-  const auto listed = locks.listed("/s/leases", {"_c_" + kUuidText + "-lease-0000000000"});
-  EXPECT_THAT(listed.contenders, IsEmpty());
-  EXPECT_THAT(listed.others, IsEmpty()) << "nor is a permit";
-  EXPECT_THAT(locks.settle("/s/leases", kLookedAt, false), IsEmpty());
-  EXPECT_THAT(locks.listed("/s/locks", {"_c_" + kUuidText + "-lock-0000000000"}).contenders,
-              testing::SizeIs(1))
-      << "those who want one queue for a lock";
+  const auto list = [&](const std::string& path, const std::vector<std::string>& names) {
+    for (const std::string& name : locks.listed(path, names).contenders) {
+      locks.owned(path, name, name.back() - '0' + 1, std::nullopt);
+    }
+    return locks.settle(path, kLookedAt, false);
+  };
+  // Each client takes its place in the queue, makes its permit and leaves the queue.
+  ASSERT_EQ(list("/s/locks", {node("lock", 0)}).size(), 1U) << "it may be a lock so far";
+  auto seen = list("/s/leases", {node("lease", 0)});
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0].lock, "/s/locks");
+  EXPECT_THAT(seen[0].holders, IsEmpty()) << "it is no lock by itself";
+  seen = list("/s/locks", {node("lock", 1)});
+  seen = list("/s/leases", {node("lease", 0), node("lease", 1)});
+  seen = list("/s/locks", {node("lock", 2)});
+  EXPECT_EQ(seen.back().lock, "/s/leases");
+  EXPECT_EQ(seen.back().shape, Shape::permits);
+  EXPECT_EQ(seen.back().holders.size(), 2U);
+  EXPECT_EQ(seen.back().waiters, 1U);
+  // The third client has made its node, but there are only two permits.
+  seen = list("/s/leases", {node("lease", 0), node("lease", 1), node("lease", 2)});
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].holders.size(), 2U);
+  EXPECT_EQ(seen[0].waiters, 1U);
+  seen = list("/s/leases", {node("lease", 1), node("lease", 2)});
+  EXPECT_EQ(seen.back().holders.size(), 1U);
+  seen = list("/s/locks", {});
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].lock, "/s/leases");
+  EXPECT_EQ(seen[0].holders.size(), 2U);
+  EXPECT_EQ(seen[0].waiters, 0U);
+  EXPECT_EQ(locks.take_missed(), 0U);
 }
 
 TEST(ZookeeperLocks, ANodeThatIsGoneIsFree) {
