@@ -160,7 +160,10 @@ class FamilyBook {
       const bool tells_owner = event.kind == Kind::granted || event.kind == Kind::named;
       if (tells_owner && event.owner != kUnnamed) {
         owners_.add(event.owner);
-        named_ += event.counted ? 1 : 0;
+        if (event.counted) {
+          frequent_.add(event.owner);
+          ++named_;
+        }
       }
       if (is_end(event.kind)) ++known_.ended;
       written_over_ |= event.kind == Kind::replaced || event.kind == Kind::owner_changed;
@@ -182,6 +185,7 @@ class FamilyBook {
     if (record.waiting == waiting) return;
     known_.waiting_now = known_.waiting_now.value_or(0) + record.waiting - waiting;
     known_.most_waiting = std::max(known_.most_waiting, *known_.waiting_now);
+    queue_.set(record.at, *known_.waiting_now);
   }
   /// Notes that the store tells who waits, or how many.
   void waits_known() {
@@ -217,6 +221,9 @@ class FamilyBook {
     FamilyPicture picture = known_;
     if (forgot_) picture.locks = std::max(picture.locks, locks_.count());
     picture.owners = owners_.count();
+    if (named_ > 0) {
+      picture.largest_share = static_cast<double>(frequent_.most()) / static_cast<double>(named_);
+    }
     picture.owner_share = share(named_, picture.acquisitions + unexplained_ / kGrantAndEnd);
     picture.hold_share = share(picture.holds.count(), picture.ended + unexplained_ / kGrantAndEnd);
     picture.acquisitions_per_second = acquired_.rate(now, began_);
@@ -229,6 +236,8 @@ class FamilyBook {
     picture.missed = missed;
     if (missed > 0 || gaps) picture.sight = std::max(of_source, Accuracy::at_least);
     picture.accuracy = name_of(picture.sight);
+    picture.queue = queue_.parts(now);
+    picture.acquired_meanwhile = acquired_.latest(now, 10 * (Lows::kParts + 1));
     return picture;
   }
   /// The most seen of a whole holding; 0: none was seen yet, or renewals make it tell nothing.
@@ -256,8 +265,10 @@ class FamilyBook {
 
   const TimePoint began_;
   FamilyPicture known_;
-  PerSecond acquired_;
+  PerSecond acquired_{64};
+  Lows queue_;
   Distinct owners_, locks_;
+  Frequent frequent_;
   bool forgot_ = false, coalesced_ = false, written_over_ = false;
   Duration longest_ttl_{};
   std::optional<Duration> shortest_ttl_;

@@ -17,6 +17,21 @@ constexpr std::size_t kMostEndpoints = 256;
 /// Records read under one lock of the mutex: less than a millisecond, as sources wait meanwhile.
 constexpr std::size_t kChunk = 4096;
 
+/// Index of dispersion of counts; nothing for too few seconds or events.
+std::optional<double> dispersion_of(const std::vector<std::uint32_t>& counts) {
+  constexpr std::size_t kFewestSeconds = 10;
+  if (counts.size() < kFewestSeconds) return std::nullopt;
+  double sum = 0, squares = 0;
+  for (const std::uint32_t count : counts) {
+    sum += count;
+    squares += static_cast<double>(count) * count;
+  }
+  const auto n = static_cast<double>(counts.size());
+  const double mean = sum / n;
+  if (mean <= 0) return std::nullopt;
+  return (squares - n * mean * mean) / (n - 1) / mean;
+}
+
 }  // namespace
 
 struct Ledger::State {
@@ -72,6 +87,7 @@ struct Ledger::State {
   TimePoint latest{};
   // For the workload.
   loadgen::HistogramSnapshot ttl;
+  PerSecond acquired{3600};
   std::uint64_t held = 0, waiting = 0, most_at_once = 0, shared = 0;
   bool queued = false;
 
@@ -154,8 +170,11 @@ struct Ledger::State {
       if (event.owner != kUnnamed) owners.add(event.owner);
       if (!event.counted) continue;
       if (event.ttl) ttl.record(*event.ttl);
-      if (granted && event.shared) ++shared;
+      if (!granted) continue;
+      acquired.add(event.at);
+      shared += event.shared ? 1 : 0;
     }
+    acquired.add(record.at, happenings.unseen_holdings);
     add(record.counts, happenings);
     record.counts.most_waiting = std::max(record.counts.most_waiting, record.waiting);
     book.take(happenings, record, held_before, waiting_before);
@@ -203,6 +222,16 @@ struct Ledger::State {
         look(place, locks.at(place));
       }
     }
+  }
+
+  /// Since when all sources are blind; nothing if one sees.
+  std::optional<TimePoint> blind_since() const {
+    std::optional<TimePoint> since;
+    for (const Endpoint& endpoint : endpoints) {
+      if (endpoint.picture.sees) return std::nullopt;
+      since = std::max(since.value_or(endpoint.blind_since), endpoint.blind_since);
+    }
+    return since;
   }
 
   /// The book's figures, with the accuracy of its source.
@@ -288,6 +317,7 @@ void Ledger::sees(const std::string& endpoint, TimePoint at) {
   source.sees_since = at;
   source.seen_until = TimePoint::max();
   if (source.picture.sees) return;
+  if (const auto since = state.blind_since()) state.acquired.leave_out(*since, at);
   source.picture.blind_seconds += seconds(std::max(at - source.blind_since, Duration::zero()));
   source.picture.sees = true;
   ++source.epoch;
@@ -398,6 +428,8 @@ Usage Ledger::usage(TimePoint now) {
     usage.most_at_once = state.most_at_once;
     usage.shared = state.shared;
     usage.queued = state.queued;
+    if (const auto since = state.blind_since()) state.acquired.leave_out(*since, now);
+    if (state.began) usage.dispersion = dispersion_of(state.acquired.finished(now, *state.began));
     places = state.locks.size();
   }
   state.for_each(places, [&](std::size_t /*place*/, LockRecord& record) {

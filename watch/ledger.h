@@ -37,6 +37,9 @@ struct Usage {
   std::uint64_t most_at_once = 0;        ///< most clients that held or waited
   loadgen::HistogramSnapshot hold, ttl;  ///< ttl: at the grant
   std::uint64_t shared = 0;              ///< acquisitions in a shared mode
+  /// Variance of the acquisitions per second, divided by their mean; 1: Poisson. Nothing if too few
+  /// seconds were seen.
+  std::optional<double> dispersion;
   bool waits_known = false;
   bool queued = false;  ///< the store serves waiters in order
   Accuracy accuracy = Accuracy::sampled;

@@ -16,9 +16,10 @@ namespace {
 using results::human_count;
 using results::human_seconds;
 /// The most harmful kind first. docs/watch.md explains each.
-constexpr std::array<std::string_view, 11> kKinds{
-    "stolen", "taken_over", "expired",      "renewal_stopped", "blind",         "missed",
-    "no_ttl", "held_long",  "dead_session", "thin_margin",     "never_released"};
+constexpr std::array<std::string_view, 13> kKinds{
+    "stolen",      "taken_over", "expired",       "renewal_stopped", "blind",
+    "missed",      "no_ttl",     "held_long",     "convoy",          "dead_session",
+    "thin_margin", "hog",        "never_released"};
 
 std::string count(std::uint64_t number) { return human_count(static_cast<double>(number)); }
 std::string time(Duration duration) { return human_seconds(seconds(duration)); }
@@ -46,6 +47,7 @@ class FamilyFindings {
   std::vector<Finding> take() {
     lost();
     held();
+    crowded();
     return std::move(found_);
   }
 
@@ -199,6 +201,42 @@ class FamilyFindings {
     if (family_.store == "etcd") return "put the key with a lease";
     if (family_.store == "zookeeper") return "make the node ephemeral";
     return "give the lock an end";
+  }
+
+  void crowded() {
+    constexpr std::uint64_t kFewestWaiting = 3, kFewestAcquisitions = 100, kFewestOwners = 3;
+    constexpr double kMostShare = 0.8;
+    const Lows::Parts queue = family_.queue.value_or(Lows::Parts());
+    if (std::ranges::is_sorted(queue) && queue.back() >= kFewestWaiting + queue.front() &&
+        is_no_chance(queue.back() - queue.front())) {
+      std::optional<std::string> lock;
+      if (!family_.most_waited_for.empty()) lock = family_.most_waited_for;
+      add("convoy", std::max(family_.waiting_now.value_or(0), queue.back()), std::move(lock),
+          fmt::format("the queue keeps growing: at least {} waited, then {}, {} periods of 10 s "
+                      "later at least {}",
+                      count(queue.front()), count(queue[queue.size() / 2]), queue.size() - 1,
+                      count(queue.back())),
+          "more is asked of the lock than it can grant: hold it for less time, or split it into "
+          "several locks",
+          true);
+    }
+    // Of all acquisitions: who was not looked at may be anybody.
+    const double seen_share = family_.largest_share * family_.owner_share;
+    if (family_.most_waiting > 0 && family_.acquisitions >= kFewestAcquisitions &&
+        family_.owners >= kFewestOwners && seen_share >= kMostShare) {
+      add("hog", 1, std::nullopt,
+          fmt::format("one of {} owners has {:.0f} % of {} acquisitions", count(family_.owners),
+                      100 * seen_share, count(family_.acquisitions)),
+          "if others starve, use a lock that serves in order", true);
+    }
+  }
+
+  /// Whether a queue grew by more than a stationary one does: after n grants, its length is a
+  /// random walk of n arrivals and n departures, with a standard deviation of sqrt(2 n).
+  bool is_no_chance(std::uint64_t growth) const {
+    constexpr double kDeviations = 3;
+    const auto grants = static_cast<double>(family_.acquired_meanwhile);
+    return static_cast<double>(growth) > kDeviations * std::sqrt(2 * grants);
   }
 
   const FamilyPicture& family_;

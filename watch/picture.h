@@ -10,6 +10,7 @@
 #include "loadgen/record/histogram.h"
 #include "results/file/model.h"
 #include "strategies/duration.h"
+#include "watch/sketches.h"
 #include "watch/source.h"
 
 // A snapshot of all that a watch knows, in the terms of the result file. Plain data and a copy:
@@ -32,8 +33,13 @@ struct FamilyPicture : results::Observed {
                                             ///< twice
   std::uint64_t owners = 0;  ///< estimated number of distinct owners; with a new token for each
                              ///< acquisition, each counts as an owner
+  /// The fewest waiters in each of the last periods of 10 s, the oldest first. Nothing: not
+  /// watched for that long.
+  std::optional<Lows::Parts> queue;
+  std::uint64_t acquired_meanwhile = 0;  ///< in these periods and the present one
   /// Its server cannot be seen, or for less than a TTL: what is held now is not known.
   bool blind = false;
+  std::string most_waited_for;  ///< the lock with the most waiters now; empty: nobody waits
   /// Holdings that were too long, and that were no longer renewed, since the watch began.
   std::uint64_t held_long = 0, renewals_stopped = 0;
   std::optional<Duration> long_from;  ///< the bound that the longest of the long holds exceeds

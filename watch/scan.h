@@ -99,7 +99,8 @@ inline std::optional<double> longest_of(const std::vector<Claim>& claims, TimePo
 /// Adds to families the figures that need each lock's record, and finds the worst locks.
 class Scan {
  public:
-  explicit Scan(std::vector<LongFrom> bounds) : bounds_(std::move(bounds)) {}
+  explicit Scan(std::vector<LongFrom> bounds)
+      : bounds_(std::move(bounds)), most_waiting_(bounds_.size()) {}
 
   /// `now`: until when the lock's state is known.
   void look(std::size_t place, LockRecord& record, FamilyPicture& family, FamilyBook& book,
@@ -117,6 +118,10 @@ class Scan {
     family.without_ttl_now += figures.without_ttl_now;
     family.held_long_now += figures.held_long_now;
     family.renewal_stopped_now += figures.renewal_stopped_now;
+    if (record.waiting > most_waiting_[record.family]) {
+      most_waiting_[record.family] = record.waiting;
+      family.most_waited_for = record.name;
+    }
     keep(place, hurt_of(figures, record.waiting));
   }
 
@@ -147,6 +152,7 @@ class Scan {
   }
 
   const std::vector<LongFrom> bounds_;
+  std::vector<std::uint64_t> most_waiting_;
   std::set<std::pair<double, std::size_t>, std::greater<>> worst_;
 };
 

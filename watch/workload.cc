@@ -97,6 +97,24 @@ std::uint64_t clients_of(const Usage& usage, std::vector<std::string>& remarks) 
   return std::clamp<std::uint64_t>(clients, 1, kMostClients);
 }
 
+/// Whether acquisitions come as regularly as with constant arrival.
+bool arrives_constantly(const Usage& usage, std::vector<std::string>& remarks) {
+  constexpr double kRegular = 0.3, kDeviations = 3;
+  if (!usage.dispersion) {
+    remarks.emplace_back(
+        "Too few seconds were seen to tell how sections arrive: Poisson is assumed.");
+    return false;
+  }
+  const double by_chance = kDeviations * std::sqrt(2 / std::max(1.0, seconds(usage.watched) - 1));
+  if (*usage.dispersion > 1 + by_chance) {
+    remarks.push_back(
+        fmt::format("Sections came in bursts: their number in a second varies {:.1f} times as much "
+                    "as with Poisson arrivals, with which waits are shorter.",
+                    *usage.dispersion));
+  }
+  return *usage.dispersion < kRegular;
+}
+
 std::vector<double> shares() {
   std::vector<double> shares;
   for (int percent = 0; percent < 99; ++percent) shares.push_back(percent / 100.0);
@@ -192,6 +210,7 @@ tl::expected<ObservedWorkload, std::string> workload_of(const Usage& usage) {
   const auto acquisitions = static_cast<double>(usage.acquisitions);
   workload.rate =
       std::clamp(rounded(acquisitions / seconds(usage.watched), 4), kLowestRate, kHighestRate);
+  workload.constant_arrival = arrives_constantly(usage, remarks);
   workload.clients = clients_of(usage, remarks);
   workload.keys = std::clamp<std::uint64_t>(
       std::max<std::uint64_t>(usage.locks, usage.by_lock.size()), 1, kMostKeys);
@@ -223,7 +242,8 @@ std::string toml_text(const ObservedWorkload& workload, std::string_view hold_fi
       fmt::format("hold = {}\n", toml_string(fmt::format("quantiles:{}", hold_file)));
   if (workload.ttl)
     section += fmt::format("ttl = {}\n", toml_string(format_duration(*workload.ttl)));
-  text += fmt::format("\n[run]\nrate = {}\narrival = \"poisson\"\n{}", workload.rate, section);
+  text += fmt::format("\n[run]\nrate = {}\narrival = \"{}\"\n{}", workload.rate,
+                      workload.constant_arrival ? "constant" : "poisson", section);
   if (workload.shared_share > 0) text += fmt::format("shared-share = {}\n", workload.shared_share);
   text += fmt::format("\n[capacity]\nplanned-rate = {}\n{}", workload.rate, section);
   text += fmt::format("\n[choose]\nrate = {}\n", workload.rate);

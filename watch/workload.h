@@ -15,6 +15,7 @@ namespace lockbench::watch {
 /// An observed workload, in the terms of `run`, `capacity` and `choose`.
 struct ObservedWorkload {
   double rate = 0;
+  bool constant_arrival = false;  ///< else Poisson
   std::uint64_t clients = 1, keys = 1;
   double key_skew = 0;
   Duration work_p50{}, work_p99{};

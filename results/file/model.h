@@ -183,6 +183,7 @@ struct ObservedFigures : ObservedCounts {
   std::uint64_t held_long_now = 0;        ///< longer than usual, or than the user allows
   std::uint64_t renewal_stopped_now = 0;  ///< were renewed in time before, but no longer
   double acquisitions_per_second = 0;     ///< in the last seconds
+  double largest_share = 0;               ///< of acquisitions, by the client with the most
   /// Of the acquisitions, those whose holder was looked at; of the holdings that ended, those whose
   /// length was seen.
   double owner_share = 1, hold_share = 1;

@@ -168,7 +168,7 @@ std::string sentence_of(const ObservedFinding& finding) {
 }
 
 Tone tone_of(const ObservedFinding& finding) {
-  constexpr std::array<std::string_view, 4> kMild{"thin_margin", "blind", "missed",
+  constexpr std::array<std::string_view, 5> kMild{"thin_margin", "hog", "blind", "missed",
                                                   "never_released"};
   const bool mild = finding.over || std::ranges::find(kMild, finding.kind) != kMild.end();
   return mild ? Tone::doubtful : Tone::bad;

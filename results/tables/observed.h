@@ -114,6 +114,8 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
      "was "
      "seen.",
      titled("smallest", "margin", 5)},
+    {"largest_share", Unit::share, &Observed::largest_share, "lockbench_watch_largest_share",
+     "The share of the acquisitions that went to the client with the most."},
     {"owner_share", Unit::share, &Observed::owner_share, "lockbench_watch_owner_share",
      "The share of the acquisitions whose holder was looked at; holders, renewals, margins, "
      "takeovers and stolen locks are only seen of these.",

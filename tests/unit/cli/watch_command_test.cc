@@ -128,6 +128,7 @@ TEST(SameFile, IsOneByWhateverNameAlsoBeforeItIsThere) {
 TEST(WatchedWorkload, IsWhatRunCapacityAndChooseTake) {
   const TemporaryFile file("watched \"1\".toml", "");
   const watch::ObservedWorkload workload{.rate = 120.5,
+                                         .constant_arrival = true,
                                          .clients = 20,
                                          .keys = 50,
                                          .key_skew = 1.04,
@@ -143,7 +144,7 @@ TEST(WatchedWorkload, IsWhatRunCapacityAndChooseTake) {
   const auto run = parse_run({"--config", file.path()});
   ASSERT_TRUE(run) << run.error();
   EXPECT_EQ(run->workload.rate, 120.5);
-  EXPECT_EQ(run->workload.arrival, loadgen::Arrival::poisson);
+  EXPECT_EQ(run->workload.arrival, loadgen::Arrival::constant);
   EXPECT_EQ(run->workload.key_skew, 1.04);
   EXPECT_EQ(run->workload.shared_share, 0.25);
   const auto capacity = parse<CapacityOptions>({"--config", file.path()});

@@ -248,6 +248,7 @@ watch::Picture sample_picture() {
   family.held_now = 4;
   family.oldest_hold = 90;
   family.holds.record(20ms);
+  family.most_waited_for = "lock:order:secret-customer";
   picture.families.push_back(family);
   watch::LockPicture lock;
   lock.lock = "lock:order:secret-customer";

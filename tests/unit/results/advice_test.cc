@@ -58,11 +58,11 @@ TEST(Advice, TellsWhatAWatchFoundAndWhatToDo) {
                       .family = "order",
                       .evidence = "1 of 11",
                       .advice = "renew the lock"},
-                     {.kind = "thin_margin", .store = "redis", .evidence = "one release"}};
+                     {.kind = "hog", .store = "redis", .evidence = "one client"}};
   result.sources = {{.store = "redis", .endpoint = "host:1", .unseen = {"refused attempts"}}};
   EXPECT_THAT(advice(result, {}),
               ElementsAre(says(Tone::bad, "expired: redis order: 1 of 11: renew the lock"),
-                          says(Tone::doubtful, "thin_margin: redis: one release"),
+                          says(Tone::doubtful, "hog: redis: one client"),
                           says(Tone::plain, "redis host:1: cannot see refused attempts")));
 }
 

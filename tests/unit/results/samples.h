@@ -252,6 +252,7 @@ inline void add_sample_watch(Result& result) {
   family.oldest_hold = 1.5;
   family.hold = family.wait.emplace() = sample_distribution();
   family.margin_min = 0.25;
+  family.largest_share = 0.5;
   family.owner_share = 0.9;
   family.hold_share = 0.96;
   family.missed = 7;

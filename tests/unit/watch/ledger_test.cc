@@ -369,6 +369,7 @@ TEST_F(ExactLedgerTest, OwnersThatWereNotLookedAtAreNotOneOwner) {
   }
   const FamilyPicture seen = figures(20s);
   EXPECT_EQ(seen.acquisitions, 200U);
+  EXPECT_NEAR(seen.largest_share, 0.2, 0.01);
   EXPECT_NEAR(static_cast<double>(seen.owners), 5, 0.1);
   EXPECT_NEAR(seen.owner_share, 0.05, 0.001);
   EXPECT_EQ(seen.hold_share, 1);
@@ -490,6 +491,19 @@ TEST_F(ExactLedgerTest, LocksThatWereFreedInAnOutageMakeRoomForNewOnes) {
   EXPECT_EQ(picture(91s).locks_unfollowed, 0U);
 }
 
+TEST_F(ExactLedgerTest, AnOutageIsNoPauseOfTheApplication) {
+  for (int second = 0; second < 60; ++second) {
+    if (second == 20) ledger_.blind(script_server, begin_ + 20s, "connection refused");
+    if (second == 40) ledger_.sees(script_server, begin_ + 40s);
+    if (second >= 20 && second < 40) continue;
+    see(held(second * 1s + 100ms, "a"));
+    see(free(second * 1s + 200ms));
+  }
+  EXPECT_NEAR(ledger_.usage(begin_ + 60s).dispersion.value(), 0, 0.001);
+  ledger_.blind(script_server, begin_ + 60s, "connection refused");
+  EXPECT_NEAR(ledger_.usage(begin_ + 90s).dispersion.value(), 0, 0.001) << "nor is one that lasts";
+}
+
 TEST_F(ExactLedgerTest, AClientThatUsesSeveralFamiliesIsOne) {
   for (int i = 0; i < 10; ++i) {
     for (const char* lock : {"order:1", "user:1", "mail:1"}) {
@@ -518,6 +532,14 @@ TEST_F(ExactLedgerTest, BeyondItsBoundLocksAreOnlyCounted) {
   const Picture all = picture(2s);
   EXPECT_NEAR(static_cast<double>(all.locks_unfollowed), 50, 2) << "an estimate";
   EXPECT_LE(all.worst.size(), 20U);
+}
+
+TEST_F(ExactLedgerTest, OneClientThatTakesMostIsAHog) {
+  for (int i = 0; i < 200; ++i) {
+    see(held(i * 100ms, i % 10 == 0 ? "b" : "a"));
+    see(free(i * 100ms + 50ms));
+  }
+  EXPECT_NEAR(figures(20s).largest_share, 0.9, 0.02);
 }
 
 TEST_F(LedgerTest, AFamilyInWhichNothingHappenedYetIsSeenAsItsSourceSees) {
@@ -551,6 +573,56 @@ TEST_F(LedgerTest, WhereChangesWereMissedFiguresAreLowerBounds) {
     ledger_.missed(script_server, 1, "too many");
     EXPECT_EQ(figures().sight, Accuracy::at_least);
   }
+}
+
+TEST_F(ExactLedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
+  for (int second = 0; second < 60; ++second) {
+    Sighting queue = held(second * 1s, "a", 100s);
+    queue.waiters = static_cast<std::uint64_t>(second);
+    see(std::move(queue));
+  }
+  const Picture all = picture(60s);
+  const Finding* const found = finding(all, "convoy");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->lock, "lock:a");
+}
+
+/// A queue at which clients arrive at 95 % of what the lock can grant: 10 sections a second,
+/// arrivals and holds drawn from exponential distributions.
+TEST_F(ExactLedgerTest, AStationaryQueueIsNoConvoy) {
+  std::mt19937 random(7);  // NOLINT: the same each time
+  const auto draw = [&](double rate) {
+    const double uniform = (static_cast<double>(random()) + 0.5) / 4294967296.0;
+    return Duration(static_cast<std::int64_t>(-std::log(uniform) / rate * 1e9));
+  };
+  Duration arrives = draw(9.5), ends = Duration::max(), read_at = 10s;
+  std::uint64_t waiting = 0, most = 0;
+  int client = 0;
+  while (arrives < 1h) {
+    const Duration now = std::min(arrives, ends);
+    for (; read_at < now; read_at += 10s) {
+      ASSERT_FALSE(finding(picture(read_at), "convoy")) << seconds(read_at);
+    }
+    const bool arrival = arrives <= ends;
+    if (arrival) arrives = now + draw(9.5);
+    if (arrival && ends != Duration::max()) {
+      ++waiting;
+    } else if (!arrival && waiting == 0) {
+      see(free(now));
+      ends = Duration::max();
+      continue;
+    } else {
+      if (!arrival) --waiting;
+      ++client;
+      ends = now + draw(10);
+    }
+    Sighting seen = held(now, std::to_string(client), 100s);
+    seen.ended = Ending::released;
+    seen.waiters = waiting;
+    most = std::max(most, waiting);
+    see(std::move(seen));
+  }
+  EXPECT_GT(most, 50U) << "the queue is long at times";
 }
 
 TEST_F(ExactLedgerTest, AFindingIsOverAfterAWhileAndBeginsAnew) {
@@ -607,6 +679,16 @@ TEST_F(ExactLedgerTest, FindingsNameALockHoweverManyOthersAreWorse) {
   see(free(3s, "mild:1"));
   const Picture all = picture();
   for (const Finding& one : all.findings) EXPECT_TRUE(one.lock) << one.kind << one.family;
+}
+
+TEST_F(ExactLedgerTest, OwnersThatWereNotReadAreNoHog) {
+  for (int i = 0; i < 1000; ++i) {
+    Sighting seen = held(i * 10ms, i % 50 == 0 ? std::to_string(i % 20) : "");
+    seen.waiters = 1;
+    see(std::move(seen));
+    see(free(i * 10ms + 5ms));
+  }
+  EXPECT_FALSE(finding(picture(20s), "hog"));
 }
 
 TEST_F(LedgerTest, TheFirstRowOfATableIsAnAcquisition) {

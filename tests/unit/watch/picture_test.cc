@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <tuple>
 
 namespace lockbench::watch {
 namespace {
@@ -21,7 +22,9 @@ Picture healthy() {
   family.family = "order";
   family.acquisitions = family.releases = 1000;
   family.owners = 10;
+  family.largest_share = 0.1;
   family.sight = Accuracy::exact;
+  family.queue = {2, 1, 2, 3, 3};
   picture.families = {family};
   return picture;
 }
@@ -58,6 +61,15 @@ std::vector<Case> cases() {
       {"held_long", [](Picture& picture) { family(picture).held_long_now = 1; }},
       {"no_ttl", [](Picture& picture) { family(picture).without_ttl = 1; }},
       {"no_ttl", [](Picture& picture) { family(picture).without_ttl_now = 1; }},
+      {"convoy",
+       [](Picture& picture) {
+         family(picture).queue = {1, 3, 5, 7, 9};
+       }},
+      {"hog",
+       [](Picture& picture) {
+         family(picture).largest_share = 0.9;
+         family(picture).most_waiting = 1;
+       }},
       {"blind", [](Picture& picture) { picture.sources.front().sees = false; }},
       {"blind", [](Picture& picture) { picture.sources.front().blind_seconds = 3; }},
       {"missed", [](Picture& picture) { picture.sources.front().missed = 3; }},
@@ -87,6 +99,34 @@ TEST(Findings, WhatHurtsMostComesFirst) {
   family(picture).expired_while_held = 1;
   family(picture).owner_changed = 1;
   EXPECT_THAT(kinds_of(picture), testing::ElementsAre("stolen", "expired", "thin_margin"));
+}
+
+TEST(Findings, AQueueIsAConvoyOnlyIfItGrowsAndIsLong) {
+  Picture picture = healthy();
+  for (const auto& queue :
+       std::vector<Lows::Parts>{{5, 5, 6, 6, 7}, {0, 0, 1, 1, 2}, {9, 8, 7, 6, 3}}) {
+    family(picture).queue = queue;
+    EXPECT_THAT(findings_of(picture), IsEmpty()) << queue.back();
+  }
+  family(picture).queue = {5, 10, 20, 30, 40};
+  family(picture).acquired_meanwhile = 600;
+  EXPECT_THAT(findings_of(picture), IsEmpty()) << "600 grants may do that by chance";
+  family(picture).acquired_meanwhile = 60;
+  EXPECT_THAT(kinds_of(picture), testing::ElementsAre("convoy"));
+  family(picture).queue.reset();
+  EXPECT_THAT(findings_of(picture), IsEmpty());
+}
+
+TEST(Findings, WhoTakesMostIsAHogOnlyIfManyOthersWaitOften) {
+  for (const auto& [owners, acquisitions, most_waiting] :
+       std::vector<std::tuple<int, int, int>>{{2, 1000, 1}, {10, 20, 1}, {10, 1000, 0}}) {
+    Picture picture = healthy();
+    family(picture).largest_share = 0.9;
+    family(picture).owners = static_cast<std::uint64_t>(owners);
+    family(picture).acquisitions = static_cast<std::uint64_t>(acquisitions);
+    family(picture).most_waiting = static_cast<std::uint64_t>(most_waiting);
+    EXPECT_THAT(findings_of(picture), IsEmpty()) << owners << ' ' << acquisitions;
+  }
 }
 
 TEST(Findings, NameTheWorstLockOfTheirFamily) {

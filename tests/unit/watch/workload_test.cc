@@ -27,8 +27,8 @@ struct Section {
   int key = 0, client = 0;
 };
 
-/// Sections with Poisson arrivals; each waits until its lock is free.
-std::vector<Section> sections(double skew) {
+/// Sections with Poisson or regular arrivals; each waits until its lock is free.
+std::vector<Section> sections(double skew, bool regular = false) {
   Random random(7);
   const loadgen::KeyChooser chooser(kKeys, skew);
   std::vector<TimePoint> free(kKeys);
@@ -36,7 +36,8 @@ std::vector<Section> sections(double skew) {
   TimePoint at(1000s);
   const TimePoint end = at + kTime;
   while (true) {
-    at += Duration(std::llround(loadgen::draw_exponential(random) / kRate * 1e9));
+    const double gap = regular ? 1 : loadgen::draw_exponential(random);
+    at += Duration(std::llround(gap / kRate * 1e9));
     if (at >= end) return all;
     Section section{.key = chooser.pick(random)};
     section.client = static_cast<int>(random() % kClients);
@@ -90,6 +91,7 @@ loadgen::DurationDistribution hold_of(const ObservedWorkload& workload) {
 void expect_known(const tl::expected<ObservedWorkload, std::string>& workload, double skew) {
   ASSERT_TRUE(workload) << workload.error();
   EXPECT_NEAR(workload->rate, kRate, 0.1 * kRate);
+  EXPECT_FALSE(workload->constant_arrival);
   EXPECT_NEAR(static_cast<double>(workload->clients), kClients, 0.1 * kClients);
   EXPECT_NEAR(static_cast<double>(workload->keys), kKeys, 0.1 * kKeys);
   EXPECT_NEAR(workload->key_skew, skew, 0.1 * skew);
@@ -106,6 +108,12 @@ TEST(Workload, OfSightingsIsTheOneThatMadeThem) {
     SCOPED_TRACE(skew);
     expect_known(workload_of(usage_of(sections(skew))), skew);
   }
+}
+
+TEST(Workload, RegularArrivalsAreConstant) {
+  const auto workload = workload_of(usage_of(sections(0, true)));
+  ASSERT_TRUE(workload) << workload.error();
+  EXPECT_TRUE(workload->constant_arrival);
 }
 
 TEST(Workload, SkewOfManySeldomTakenLocksIsFound) {
@@ -153,10 +161,12 @@ TEST(Workload, OwnersOfOneAcquisitionEachAreNoClients) {
 TEST(Workload, SaysWhatIsApproximate) {
   Usage usage = usage_of(sections(0));
   usage.accuracy = Accuracy::at_least;
+  usage.dispersion = 6.0;
   usage.ttl = {};
   const auto workload = workload_of(usage);
   ASSERT_TRUE(workload);
   EXPECT_THAT(workload->remarks, Contains(HasSubstr("at least this")));
+  EXPECT_THAT(workload->remarks, Contains(HasSubstr("bursts")));
   EXPECT_THAT(workload->remarks, Contains(HasSubstr("No TTL")));
   EXPECT_EQ(workload->ttl, std::nullopt);
   const std::string text = toml_text(*workload, "hold");
