@@ -22,7 +22,6 @@ enum class Shape {
   sequence_nodes,  ///< ephemeral sequence nodes below the lock's node: Curator, kazoo
   ephemeral_node,  ///< one ephemeral node that exists while the lock is held
   advisory,        ///< pg_advisory_lock
-  row,             ///< a row locked by a transaction
   table_row,       ///< a row of a lock table with owner and end: ShedLock
   record,          ///< a value that names the holder, which rewrites it to renew: Kubernetes' Lease
   permits,         ///< one node for each permit, and a queue beside them: Curator's semaphore
@@ -105,9 +104,6 @@ class Sink {
   /// Called before the first sighting, and again if the facts change.
   virtual void facts(const SourceFacts& facts) = 0;
   virtual void seen(const std::string& endpoint, Sighting sighting) = 0;
-  /// If the user named no locks: a pattern of keys that look like locks. They are not followed. May
-  /// repeat.
-  virtual void proposed(std::string pattern) = 0;
   /// From `at` on the source sees nothing, until `sees` is called. May repeat with another reason.
   virtual void blind(const std::string& endpoint, TimePoint at, std::string reason) = 0;
   /// The source sees again. Events in between are lost: each lock's first sighting afterwards
@@ -124,12 +120,10 @@ class Sink {
 
 /// The user's settings for a watch.
 struct Request {
-  std::vector<std::string> locks;        ///< patterns with * and ?; empty: only propose patterns
+  std::vector<std::string> locks;        ///< patterns with * and ?
   std::vector<std::string> exclude;      ///< patterns of names that are no locks to follow
   double budget = 200;                   ///< commands per second to each server, at most
   std::uint64_t most_locks = 1'000'000;  ///< locks followed at the same time, at most
-  std::vector<std::string> lock_tables;  ///< of PostgreSQL: "schema.table" or
-                                         ///< "table(name,lock_until,locked_by)"
   Duration command_timeout = std::chrono::seconds(3);
 };
 

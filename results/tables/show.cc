@@ -233,9 +233,7 @@ Table main_table(const Result& result, const KnownFlaws& flaws) {
 Table complete_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::hazards) return hazard_table(*result.hazards);
-  if (kind == Kind::capacity) return rate_table(*result.capacity);
-  if (kind == Kind::simulation) return simulation_table(*result.simulation);
-  return kind == Kind::observed ? observed_table(result) : table_of_each_run(result, flaws);
+  return kind == Kind::runs ? table_of_each_run(result, flaws) : main_table(result, flaws);
 }
 
 std::vector<Sentence> sentences_of(const Result& result, const KnownFlaws& flaws) {
@@ -244,28 +242,14 @@ std::vector<Sentence> sentences_of(const Result& result, const KnownFlaws& flaws
   return lines;
 }
 
-/// For a terminal: as many strategies as fit next to the scenarios' names.
-MatrixStyle matrix_for(const Result& result, const Look& look) {
-  if (!result.hazards || look.format == Format::markdown) return {};
-  constexpr std::size_t kColumn = 12;  // the widest outcome with its marks, and the gap
-  std::size_t names = 0;
-  for (const Hazard& hazard : *result.hazards) {
-    names = std::max(names, display_width(hazard.scenario));
-  }
-  const std::size_t width = look.style.width.value_or(static_cast<std::size_t>(-1));
-  return {.columns = (width - std::min(names, width)) / kColumn, .numbered = true};
-}
-
 }  // namespace
 
-std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
-                             const MatrixStyle& matrix) {
+std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws, bool matrix) {
   const Kind kind = kind_of(result);
   std::vector<Block> blocks;
   if (kind == Kind::hazards) {
-    blocks = hazard_blocks(*result.hazards, matrix);
-    // Numbered columns are for terminals, which show no single plays.
-    if (matrix.numbered) blocks.push_back({.lines = hazard_failures(*result.hazards)});
+    if (matrix) blocks = hazard_blocks(*result.hazards);
+    if (!matrix) blocks.push_back({.lines = hazard_outcomes(*result.hazards)});
     blocks.push_back({.lines = notes(result)});
     return blocks;
   }
@@ -282,11 +266,6 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
                              : kind == Kind::observed ? "no locks were seen"
                                                       : "no points";
     main = {.lines = {{Tone::doubtful, what}}};
-    if (kind == Kind::observed && !result.proposals.empty()) {
-      main = {.lines = {{Tone::plain, "these keys look like locks: name them with --locks"}}};
-      for (const std::string& one : result.proposals)
-        main.lines.emplace_back(printable("  " + one));
-    }
   }
   for (Sentence& one : sentences_of(result, flaws)) main.lines.push_back(std::move(one));
   // With several runs, the notes name the outliers among the ranks.
@@ -332,18 +311,13 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
   // A matrix has no columns to choose from, but the list of its cells has.
   const bool list = kind_of(result) == Kind::hazards && !look.columns.empty();
   if (look.format == Format::csv || list) {
-    auto rows = render({.table = complete_table(result, flaws)}, look);
-    if (rows || kind_of(result) != Kind::capacity) return rows;
-    // The answer of capacity has other columns than the rates that it tried.
-    auto answer = render({.table = capacity_table(*result.capacity)}, look);
-    return answer ? answer
-                  : tl::unexpected(rows.error() + "; and for the answer: " + answer.error());
+    return render({.table = complete_table(result, flaws)}, look);
   }
   if (!look.columns.empty()) {
     return render({.table = main_table(result, flaws), .lines = sentences_of(result, flaws)}, look);
   }
   std::string text;
-  for (const Block& block : blocks_of(result, flaws, matrix_for(result, look))) {
+  for (const Block& block : blocks_of(result, flaws, look.format == Format::markdown)) {
     const std::string part = written(block, look);
     text += (text.empty() || part.empty() ? "" : "\n") + part;
   }
@@ -356,8 +330,8 @@ std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
     for (const std::string& one : conclusions(result, flaws)) lines.emplace_back(one);
   } else {
     add_full(result, lines);
-    add_violations(result, lines);
   }
+  add_violations(result, lines);
   for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);
   for (const Simulation& one : result.simulation.value_or(std::vector<Simulation>())) {
     for (const std::string& found : findings(one)) lines.emplace_back(found);

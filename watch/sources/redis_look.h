@@ -47,11 +47,6 @@ class RedisLook : private Watching {
     }
     return exchange(std::move(questions));
   }
-  /// Looks at one key without asking the budget.
-  Answer one(const std::string& key) {
-    return std::move(exchange({question_for({.key = key})}).front());
-  }
-
   /// Counts those who wait for held locks, with at most a quarter of the budget, so that changes do
   /// not wait for it. Returns sightings of waiters only.
   std::vector<Sighting> waiters(RedisBook& book) {
@@ -137,7 +132,7 @@ class RedisLook : private Watching {
       if (crowded_.contains(key)) return;
       polls.push_back({.key = std::move(key), .sorted = sorted});
     };
-    for (std::string& key : book.held_keys(KeyKind::hash, kMostPolled)) add(std::move(key), false);
+    for (std::string& key : book.held_hashes(kMostPolled)) add(std::move(key), false);
     auto place = queued_.upper_bound(last_queue_);
     for (std::size_t i = 0; i < std::min(kMostPolled, queued_.size()); ++i, ++place) {
       if (place == queued_.end()) place = queued_.begin();

@@ -18,7 +18,7 @@
 
 namespace lockbench::watch {
 
-/// Reports the sightings, proposals and blind periods of one source to the sink. For one thread.
+/// Reports the sightings and blind periods of one source to the sink. For one thread.
 class Reporter {
  public:
   Reporter(Sink& sink, std::string endpoint, Env& env)
@@ -29,7 +29,6 @@ class Reporter {
   void seen(std::vector<Sighting> sightings) {
     for (Sighting& one : sightings) seen(std::move(one));
   }
-  void proposed(std::string pattern) { sink_.proposed(std::move(pattern)); }
   /// Changes after `at` wait for a look; TimePoint::max(): none waits.
   void seen_until(TimePoint at) {
     if (at == seen_until_) return;
@@ -158,7 +157,7 @@ using Made = tl::expected<std::unique_ptr<Source>, std::string>;
 
 /// Like make_source.
 Made make_etcd_source(const std::string& url, const Request& request);
-/// Watches advisory locks, contended rows and lock tables of one PostgreSQL database. Runs only
+/// Watches advisory locks and lock tables of one PostgreSQL database. Runs only
 /// SELECT, in read-only transactions, and leaves no settings behind, so it works through a pooler.
 Made make_postgres_source(const std::string& url, const Request& request);
 Made make_redis_source(const std::string& url, const Request& request);

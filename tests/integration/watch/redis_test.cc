@@ -125,17 +125,6 @@ TEST_F(WatchedRedis, ValuesWithoutEndAreNotRead) {
   EXPECT_THAT(seen_.of_["lock:wide"], IsEmpty());
 }
 
-TEST_F(WatchedRedis, WithoutAPatternLocksAreProposed) {
-  app_.ask({"SET", "lock:order:17", "me", "PX", "60000"});
-  app_.ask({"SET", "job:18", "550e8400-e29b-41d4-a716-446655440000", "PX", "60000"});
-  app_.ask({"SET", "user:19", "Ann"});
-  const auto running = watch({});
-  EXPECT_TRUE(seen_.comes([&] {
-    return seen_.proposed_.contains("lock:order:*") && seen_.proposed_.contains("job:*");
-  }));
-  EXPECT_FALSE(seen_.was_proposed("user:*"));
-}
-
 TEST_F(WatchedRedis, LocksAreLookedAtWhileManyKeysAreScanned) {
   // So many keys that one pass of SCAN takes longer than the test waits.
   app_.ask({"EVAL", "for i = 1, ARGV[1] do redis.call('SET', KEYS[1] .. i, 1) end", "1",
@@ -183,25 +172,12 @@ TEST_F(RedisWithRights, WithdrawnRightsAreBlindnessAndEndNoHolding) {
   for (const Sighting& one : seen_.of_["lock:a"]) EXPECT_TRUE(is_held(one));
 }
 
-TEST_F(RedisWithRights, WithoutTrackingItScans) {
-  app_.ask({"ACL", "SETUSER", "watcher", "-client|tracking", "-psubscribe", "-config|get"});
-  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
-  EXPECT_EQ(seen_.facts_.way, "SCAN");
-  EXPECT_EQ(seen_.facts_.accuracy, Accuracy::sampled);
-  EXPECT_TRUE(seen_.all_of("lock:before-the-watch").front().first_look);
-  app_.ask({"SET", "lock:a", "me", "PX", "30000"});
-  const auto held = seen_.await_held("lock:a", "me");
-  ASSERT_TRUE(held);
-  EXPECT_FALSE(held->first_look);
-  app_.remove({"lock:a"});
-  EXPECT_TRUE(seen_.await_free("lock:a", held->at));
-}
-
-TEST_F(RedisWithRights, WithoutTrackingNothingIsSubscribedTo) {
+TEST_F(RedisWithRights, WithoutTrackingAndNotificationsItSaysWhatIsMissing) {
   app_.ask({"ACL", "SETUSER", "watcher", "-client|tracking"});
-  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
-  EXPECT_EQ(seen_.facts_.way, "SCAN");
-  EXPECT_EQ(app_.ask({"CLIENT", "LIST", "TYPE", "pubsub"}), "");
+  const auto source = make_source("redis", watchers_url(), {.locks = {"lock:*"}});
+  const auto reached = (*source)->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error(), HasSubstr("client|tracking"));
 }
 
 TEST_F(RedisWithRights, KeysThatMayNotBeReadAreRefused) {
