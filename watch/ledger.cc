@@ -13,7 +13,7 @@
 namespace lockbench::watch {
 namespace {
 
-constexpr std::size_t kMostEndpoints = 256;
+constexpr std::size_t kMostEndpoints = 256, kMostProposals = 50;
 /// Records read under one lock of the mutex: less than a millisecond, as sources wait meanwhile.
 constexpr std::size_t kChunk = 4096;
 
@@ -82,6 +82,7 @@ struct Ledger::State {
   std::set<std::string> families_known;  ///< on whichever endpoint
   FindingLog findings;
   Histories histories{64};
+  std::set<std::string> proposals;
   Distinct unfollowed, owners;
   std::optional<TimePoint> began;
   TimePoint latest{};
@@ -290,6 +291,12 @@ void Ledger::seen(const std::string& endpoint, Sighting sighting) {
   }
 }
 
+void Ledger::proposed(std::string pattern) {
+  State& state = *state_;
+  const std::lock_guard guard(state.mutex);
+  if (state.proposals.size() < kMostProposals) state.proposals.insert(std::move(pattern));
+}
+
 void Ledger::blind(const std::string& endpoint, TimePoint at, std::string reason) {
   State& state = *state_;
   const std::lock_guard guard(state.mutex);
@@ -361,6 +368,7 @@ Picture Ledger::read(TimePoint now) {
       picture.families.push_back(state.picture_of(book, now));
       bounds.push_back(long_from(book, state.options));
     }
+    picture.proposals.assign(state.proposals.begin(), state.proposals.end());
     picture.locks_unfollowed = state.unfollowed.count();
     places = state.locks.size();
   }

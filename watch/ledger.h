@@ -58,6 +58,7 @@ class Ledger : public Sink {
 
   void facts(const SourceFacts& facts) override;
   void seen(const std::string& endpoint, Sighting sighting) override;
+  void proposed(std::string pattern) override;
   void blind(const std::string& endpoint, TimePoint at, std::string reason) override;
   void sees(const std::string& endpoint, TimePoint at) override;
   void missed(const std::string& endpoint, std::uint64_t changes, std::string reason) override;

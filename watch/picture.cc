@@ -376,6 +376,7 @@ void add_to(results::Result& result, const Picture& picture) {
   result.observed.emplace(picture.families.begin(), picture.families.end());
   result.locks.assign(picture.worst.begin(), picture.worst.end());
   result.findings.assign(picture.findings.begin(), picture.findings.end());
+  result.proposals = picture.proposals;
   result.sources.clear();
   for (const SourcePicture& source : picture.sources) {
     result.sources.push_back(source_of(source, picture));

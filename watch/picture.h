@@ -71,6 +71,7 @@ struct Picture {
   std::vector<FamilyPicture> families;  ///< bounded: further ones share the family "other"
   std::vector<LockPicture> worst;       ///< bounded, the worst first
   std::vector<Finding> findings;        ///< since the watch began, also those that are over
+  std::vector<std::string> proposals;   ///< patterns of keys that look like locks
   std::uint64_t locks_unfollowed = 0;   ///< not followed for want of memory
 };
 

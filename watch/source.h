@@ -104,6 +104,9 @@ class Sink {
   /// Called before the first sighting, and again if the facts change.
   virtual void facts(const SourceFacts& facts) = 0;
   virtual void seen(const std::string& endpoint, Sighting sighting) = 0;
+  /// If the user named no locks: a pattern of keys that look like locks. They are not followed. May
+  /// repeat.
+  virtual void proposed(std::string pattern) = 0;
   /// From `at` on the source sees nothing, until `sees` is called. May repeat with another reason.
   virtual void blind(const std::string& endpoint, TimePoint at, std::string reason) = 0;
   /// The source sees again. Events in between are lost: each lock's first sighting afterwards
@@ -120,7 +123,7 @@ class Sink {
 
 /// The user's settings for a watch.
 struct Request {
-  std::vector<std::string> locks;        ///< patterns with * and ?
+  std::vector<std::string> locks;        ///< patterns with * and ?; empty: only propose patterns
   std::vector<std::string> exclude;      ///< patterns of names that are no locks to follow
   double budget = 200;                   ///< commands per second to each server, at most
   std::uint64_t most_locks = 1'000'000;  ///< locks followed at the same time, at most

@@ -302,7 +302,7 @@ void WatchOptions::declare(OptionList& options) {
   for (Option& option : options.all()) say_that_it_is_watched(option);
   options.add("locks", "PATTERN,...", request.locks, lock_name(),
               "names of the locks, with * and ?, on all servers; etcd: a prefix; ZooKeeper: paths",
-              "none");
+              "keys that look like locks are proposed");
   options.add("exclude", "PATTERN,...", request.exclude, lock_name(),
               "names that match --locks but are no locks to watch", "none");
   options.add(

@@ -169,15 +169,23 @@ Lines table_lines(const results::Table& table, results::TextStyle style) {
 }
 
 /// Includes the columns that are useful only while the watch goes on.
-Lines families_of(const results::Result& seen, const results::TextStyle& style) {
-  if (seen.observed->empty()) return {line("no lock was seen yet", style)};
-  results::Table table = results::observed_table(seen);
-  for (results::Column& column : table.columns) {
-    const bool live =
-        column.key == "acquisitions_per_second" || column.key == "oldest_hold_seconds";
-    if (live) column.show = results::Show::always;
+Lines families_of(const results::Result& seen, const watch::Picture& picture,
+                  const results::TextStyle& style) {
+  if (!seen.observed->empty()) {
+    results::Table table = results::observed_table(seen);
+    for (results::Column& column : table.columns) {
+      const bool live =
+          column.key == "acquisitions_per_second" || column.key == "oldest_hold_seconds";
+      if (live) column.show = results::Show::always;
+    }
+    return table_lines(table, style);
   }
-  return table_lines(table, style);
+  if (picture.proposals.empty()) return {line("no lock was seen yet", style)};
+  Lines lines{line("these keys look like locks: name them with --locks", style)};
+  for (const std::string& pattern : picture.proposals) {
+    lines.push_back(line("  " + pattern, style));
+  }
+  return lines;
 }
 
 /// Families with findings first, in the order of the findings, then the busiest.
@@ -216,7 +224,7 @@ std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t l
   add(view, findings_of(seen, style), left() / 3);
   Lines locks = table_lines(results::lock_table(seen.locks), style);
   const std::size_t for_locks = locks.empty() ? 0 : std::min(left() / 2, locks.size() + 1);
-  add(view, families_of(seen, style), left() - for_locks);
+  add(view, families_of(seen, picture, style), left() - for_locks);
   add(view, std::move(locks), left());
   if (view.size() > lines) view.resize(lines);
   return view;

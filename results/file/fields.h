@@ -155,7 +155,7 @@ void describe(Visitor& v, Is<Result> auto& result) {
   v.constant("schema", kSchema);
   LOCKBENCH_VISIT(result, id, started_at, (command), interrupted, (exit_code), lockbench,
                   environment, workload, skipped, runs, (hazards), (capacity), (simulation),
-                  (observed), (locks), (findings), (sources))
+                  (observed), (locks), (findings), (sources), (proposals))
 }
 
 #undef LOCKBENCH_VISIT

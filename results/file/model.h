@@ -259,6 +259,7 @@ struct Result {
   std::vector<ObservedLock> locks;
   std::vector<ObservedFinding> findings;
   std::vector<ObservedSource> sources;
+  std::vector<std::string> proposals;  ///< patterns of keys that look like locks, if none was named
 };
 
 }  // namespace lockbench::results

@@ -130,17 +130,17 @@ std::vector<Strategies> columns_of(const std::vector<Hazard>& hazards, const Nam
 }
 
 /// Splits the columns into tables. A family is split only if it does not fit into one.
-std::vector<std::vector<Strategies>> tables_of(const std::vector<Strategies>& columns) {
-  constexpr std::size_t kMost = 8;
+std::vector<std::vector<Strategies>> tables_of(const std::vector<Strategies>& columns,
+                                               std::size_t most) {
   std::vector<std::vector<Strategies>> tables;
   for (auto from = columns.begin(); from != columns.end();) {
     const std::string family = from->family();
     const auto end = std::find_if(from, columns.end(),
                                   [&](const Strategies& one) { return one.family() != family; });
     const auto size = static_cast<std::size_t>(end - from);
-    if (tables.empty() || tables.back().size() + size > kMost) tables.emplace_back();
+    if (tables.empty() || tables.back().size() + size > most) tables.emplace_back();
     for (; from != end; ++from) {
-      if (tables.back().size() == kMost) tables.emplace_back();
+      if (tables.back().size() == most) tables.emplace_back();
       tables.back().push_back(*from);
     }
   }
@@ -156,11 +156,12 @@ std::string names_of(const std::vector<Strategies>& columns) {
 }
 
 /// A row for each scenario that harms one of the strategies; the others are named below.
-Block block_of(const std::vector<Strategies>& columns, const Names& scenarios) {
+Block block_of(const std::vector<Strategies>& columns, const Names& scenarios,
+               const std::function<std::string(const Strategies&)>& title_of) {
   std::vector<Field<std::size_t>> fields{
       {{"scenario", "", "scenario"}, [&](std::size_t i) { return scenarios[i]; }}};
   for (const Strategies& column : columns) {
-    const std::string title = fmt::format("{}", fmt::join(column.names, "\n"));
+    const std::string title = title_of(column);
     fields.push_back({{title, "", title}, [&](std::size_t i) { return column.cells[i]; }});
   }
   std::vector<std::size_t> rows;
@@ -230,7 +231,7 @@ Table hazard_table(const std::vector<Hazard>& hazards) {
   return table_of(fields, hazards);
 }
 
-std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards) {
+std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const MatrixStyle& style) {
   const Names scenarios = in_order(hazards, &Hazard::scenario);
   std::vector<Strategies> columns = columns_of(hazards, scenarios);
   const auto played = std::stable_partition(
@@ -238,7 +239,22 @@ std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards) {
   const std::vector<Strategies> left_out(played, columns.end());
   columns.erase(played, columns.end());
   std::vector<Block> blocks;
-  for (const auto& table : tables_of(columns)) blocks.push_back(block_of(table, scenarios));
+  std::map<std::string_view, std::size_t> numbers;  ///< by the first strategy of a column
+  if (style.numbered) {
+    Block& list = blocks.emplace_back();
+    for (const Strategies& column : columns) {
+      numbers[column.names.front()] = numbers.size() + 1;
+      list.lines.emplace_back(Tone::plain,
+                              fmt::format("{} {}", numbers.size(), fmt::join(column.names, ", ")));
+    }
+  }
+  const auto title_of = [&](const Strategies& column) {
+    return style.numbered ? std::to_string(numbers.at(column.names.front()))
+                          : fmt::format("{}", fmt::join(column.names, "\n"));
+  };
+  for (const auto& table : tables_of(columns, std::max<std::size_t>(style.columns, 1))) {
+    blocks.push_back(block_of(table, scenarios, title_of));
+  }
   Block& last = blocks.emplace_back();
   if (!left_out.empty()) {
     last.lines.emplace_back(
@@ -257,25 +273,20 @@ std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards) {
   return blocks;
 }
 
-std::vector<Sentence> hazard_outcomes(const std::vector<Hazard>& hazards) {
-  const auto is_fine = [](const Hazard& hazard) {
-    const OutcomeWord* const outcome = find_outcome(hazard.observed);
-    return hazard.agrees && outcome != nullptr && outcome->tone == Tone::good;
-  };
-  const auto play = [&](const Hazard& hazard) {
-    return std::array{hazard.scenario, outcome_in_full(hazard),
-                      is_fine(hazard) ? "" : reason_of(hazard)};
+std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards) {
+  const auto play = [](const Hazard& hazard) {
+    return std::array{hazard.scenario, outcome_in_full(hazard), reason_of(hazard)};
   };
   std::vector<Sentence> lines;
-  for (const auto& [outcome, plays] : grouped(hazards, play)) {
-    const Hazard& first = *plays.front();
-    if (first.observed == "not-applicable" && first.agrees) continue;
+  for (const auto& [failure, plays] : grouped(hazards, play)) {
+    const auto& [scenario, outcome, reason] = failure;
     Names names;
-    for (const Hazard* one : plays) names.push_back(one->strategy);
-    const auto& [scenario, ending, reason] = outcome;
-    lines.emplace_back(is_fine(first) ? Tone::good : Tone::bad,
-                       fmt::format("{} / {}: {}{}{}", scenario, fmt::join(names, ", "), ending,
-                                   reason.empty() ? "" : ": ", reason));
+    for (const Hazard* one : plays) {
+      if (!one->agrees || gravity(one->observed) > 0) names.push_back(one->strategy);
+    }
+    if (names.empty()) continue;
+    lines.emplace_back(Tone::bad, fmt::format("{} / {}: {}{}{}", scenario, fmt::join(names, ", "),
+                                              outcome, reason.empty() ? "" : ": ", reason));
   }
   return lines;
 }

@@ -8,14 +8,18 @@ namespace lockbench::results {
 /// One row for each scenario and strategy.
 Table hazard_table(const std::vector<Hazard>& hazards);
 
+struct MatrixStyle {
+  std::size_t columns = 8;  ///< of one table, without the scenario's
+  bool numbered = false;    ///< columns have numbers, explained in a list: names may be too long
+};
+
 /// Scenarios by strategies, in tables of a few columns each, and a legend. Strategies of one family
 /// with the same outcomes share a column. A scenario that harms none of a table's strategies is
 /// named below the table.
-std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards);
+std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const MatrixStyle& style);
 
-/// A line for each scenario, outcome and reason; why a lock was safe is left out, and so are plays
-/// that concern no lock.
-std::vector<Sentence> hazard_outcomes(const std::vector<Hazard>& hazards);
+/// Why each lock failed, a line for each scenario, outcome and reason.
+std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards);
 
 /// A line for each event.
 std::string timeline_text(const std::vector<HazardEvent>& events);

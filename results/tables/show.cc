@@ -242,14 +242,28 @@ std::vector<Sentence> sentences_of(const Result& result, const KnownFlaws& flaws
   return lines;
 }
 
+/// For a terminal: as many strategies as fit next to the scenarios' names.
+MatrixStyle matrix_for(const Result& result, const Look& look) {
+  if (!result.hazards || look.format == Format::markdown) return {};
+  constexpr std::size_t kColumn = 12;  // the widest outcome with its marks, and the gap
+  std::size_t names = 0;
+  for (const Hazard& hazard : *result.hazards) {
+    names = std::max(names, display_width(hazard.scenario));
+  }
+  const std::size_t width = look.style.width.value_or(static_cast<std::size_t>(-1));
+  return {.columns = (width - std::min(names, width)) / kColumn, .numbered = true};
+}
+
 }  // namespace
 
-std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws, bool matrix) {
+std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
+                             const MatrixStyle& matrix) {
   const Kind kind = kind_of(result);
   std::vector<Block> blocks;
   if (kind == Kind::hazards) {
-    if (matrix) blocks = hazard_blocks(*result.hazards);
-    if (!matrix) blocks.push_back({.lines = hazard_outcomes(*result.hazards)});
+    blocks = hazard_blocks(*result.hazards, matrix);
+    // Numbered columns are for terminals, which show no single plays.
+    if (matrix.numbered) blocks.push_back({.lines = hazard_failures(*result.hazards)});
     blocks.push_back({.lines = notes(result)});
     return blocks;
   }
@@ -266,6 +280,11 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws, bool
                              : kind == Kind::observed ? "no locks were seen"
                                                       : "no points";
     main = {.lines = {{Tone::doubtful, what}}};
+    if (kind == Kind::observed && !result.proposals.empty()) {
+      main = {.lines = {{Tone::plain, "these keys look like locks: name them with --locks"}}};
+      for (const std::string& one : result.proposals)
+        main.lines.emplace_back(printable("  " + one));
+    }
   }
   for (Sentence& one : sentences_of(result, flaws)) main.lines.push_back(std::move(one));
   // With several runs, the notes name the outliers among the ranks.
@@ -317,7 +336,7 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
     return render({.table = main_table(result, flaws), .lines = sentences_of(result, flaws)}, look);
   }
   std::string text;
-  for (const Block& block : blocks_of(result, flaws, look.format == Format::markdown)) {
+  for (const Block& block : blocks_of(result, flaws, matrix_for(result, look))) {
     const std::string part = written(block, look);
     text += (text.empty() || part.empty() ? "" : "\n") + part;
   }

@@ -139,6 +139,7 @@ class EtcdWatch : public Watching {
         locks_(request_, request_.most_locks) {}
 
   void begin() {
+    if (prefixes_.empty()) need(reader_.connect(stop_));
     for (const std::string& prefix : prefixes_) reader_.read(prefix, prefix, 1, 0);
   }
 
@@ -151,6 +152,7 @@ class EtcdWatch : public Watching {
          .waiters = "the keys of a queue; clients that wait for a single key are not seen",
          .unseen = {"whether a holder's lease was revoked or expired within the last second "
                     "of its TTL, as etcd counts in seconds"}});
+    if (request_.locks.empty()) return propose();
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
       const bool all = read_all(prefix, revision,
@@ -169,6 +171,22 @@ class EtcdWatch : public Watching {
   }
 
  private:
+  /// Scans all keys periodically for names that look like locks.
+  void propose() {
+    constexpr Duration kPause = std::chrono::seconds(10);
+    while (!stopped()) {
+      std::int64_t revision = 0;
+      read_all("", revision, [&](const EtcdEntry& entry) {
+        const auto place = etcd_place_of(entry);
+        if (!place) return;
+        const bool likely = place->shape == Shape::etcd_queue || sounds_like_lock(entry.name);
+        if (likely) reporter().proposed(generalised(place->lock));
+      });
+      reporter().restored();
+      env_.wait(nullptr, env_.now() + kPause, stop_);
+    }
+  }
+
   /// False: there were more keys than most_locks.
   template <class Take>
   bool read_all(const std::string& prefix, std::int64_t& revision, Take take) {

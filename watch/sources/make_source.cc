@@ -31,13 +31,7 @@ constexpr auto kWatchable = std::to_array<Watchable>({
 
 Made make_source(const std::string& store, const std::string& url, const Request& request) {
   const auto* const known = std::ranges::find(kWatchable, store, &Watchable::store);
-  if (known != kWatchable.end()) {
-    if (!request.locks.empty()) return known->make(url, request);
-    return tl::unexpected(
-        fmt::format("{}: no locks are named: give --locks, such as --locks 'lock:*'; where names "
-                    "are not known, --locks '*lock*,*mutex*,*leader*'",
-                    store));
-  }
+  if (known != kWatchable.end()) return known->make(url, request);
   const StoreKind* const kind = StoreRegistration::find(store);
   if (kind != nullptr && !kind->not_built.empty()) {
     return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));

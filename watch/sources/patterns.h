@@ -25,5 +25,11 @@ std::string redis_glob(std::string_view pattern);
 inline constexpr const char* kUuid =
     "[[:xdigit:]]{32}|[[:xdigit:]]{8}(?:-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}";
 bool is_uuid(std::string_view text);
+/// A random token: hexadecimal digits, a UUID, or base 64.
+bool is_random(std::string_view owner);
+/// Whether the name suggests a lock.
+bool sounds_like_lock(std::string_view name);
+/// "lock:order:*" for "lock:order:1234": replaces numbers and ids.
+std::string generalised(std::string_view name);
 
 }  // namespace lockbench::watch

@@ -42,7 +42,10 @@ class PostgresWatch : public Watching {
   PostgresWatch(const postgres::Endpoint& endpoint, const Watching& watching)
       : Watching(watching),
         session_(endpoint, request_.command_timeout, env_),
-        book_(request_, request_.most_locks) {}
+        // Without patterns, look at all locks and propose them.
+        book_({.locks = request_.locks.empty() ? std::vector<std::string>{"*"} : request_.locks,
+               .exclude = request_.exclude},
+              request_.most_locks) {}
 
   void begin() {
     const std::string said =
@@ -226,7 +229,8 @@ class PostgresWatch : public Watching {
   void take(std::vector<Sighting> seen) {
     reporter().missed(book_.take_left_out(),
                       fmt::format("more than {} locks at once", request_.most_locks));
-    reporter().seen(std::move(seen));
+    if (!request_.locks.empty()) return reporter().seen(std::move(seen));
+    for (const Sighting& sighting : seen) reporter().proposed(generalised(sighting.lock));
   }
 
   Session session_;

@@ -47,6 +47,11 @@ class RedisLook : private Watching {
     }
     return exchange(std::move(questions));
   }
+  /// Looks at one key without asking the budget.
+  Answer one(const std::string& key) {
+    return std::move(exchange({question_for({.key = key})}).front());
+  }
+
   /// Counts those who wait for held locks, with at most a quarter of the budget, so that changes do
   /// not wait for it. Returns sightings of waiters only.
   std::vector<Sighting> waiters(RedisBook& book) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "strategies/redis/client/connection.h"
@@ -50,9 +51,11 @@ SourceFacts facts_of(const std::string& endpoint, const std::string& no_notifica
 /// Scans the keys that match one of the patterns, over and over.
 class KeyScan {
  public:
+  /// Without patterns: scans all keys.
   KeyScan(redis::Connection& connection, const std::vector<std::string>& patterns)
       : connection_(connection) {
     for (const std::string& pattern : patterns) globs_.push_back(redis_glob(pattern));
+    if (globs_.empty()) globs_.emplace_back("*");
   }
 
   /// Sends one SCAN. Keys may come twice.
@@ -79,6 +82,43 @@ class KeyScan {
   std::vector<std::string> globs_;
   std::size_t pattern_ = 0;
   std::string cursor_ = "0";
+};
+
+/// Finds keys that look like locks, if the user named none.
+class KeyProposals {
+ public:
+  /// Whether the key's pattern is new, so that it is worth a look.
+  bool is_new(const std::string& key) {
+    if (companion_of(key)) return false;
+    const std::string pattern = generalised(key);
+    if (patterns_.contains(pattern) || others_.contains(pattern)) return false;
+    // With very many patterns, only look at keys whose name suggests a lock.
+    const bool many = others_.size() >= kMostOthers;
+    return patterns_.size() < kMostPatterns && (!many || sounds_like_lock(key));
+  }
+  /// The pattern of its name; nothing if it does not look like a lock.
+  std::optional<std::string> judge(const std::string& key, const RedisLook::Answer& looked) {
+    constexpr Duration kLongestTtl = std::chrono::minutes(10);
+    const std::string pattern = generalised(key);
+    const auto& state = looked.state;
+    if (state && state->holders.empty()) return std::nullopt;
+    if (state) {
+      const std::string& owner = state->holders.front().owner;
+      const bool is_hash = state->shape == Shape::redisson_hash;
+      const bool is_brief = state->ttl_left && *state->ttl_left <= kLongestTtl;
+      const bool names_owner =
+          is_hash ? owner.find(':') != std::string::npos : is_brief && is_random(owner);
+      if (names_owner || sounds_like_lock(key)) return *patterns_.insert(pattern).first;
+    }
+    if (others_.size() < kMostOthers) others_.insert(pattern);
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::size_t kMostPatterns = 1000, kMostOthers = 10'000;
+
+  std::set<std::string> patterns_;  ///< proposed
+  std::set<std::string> others_;    ///< looked at: no locks
 };
 
 /// A connection for push messages, after commands such as SUBSCRIBE. For one thread. A failure
@@ -175,6 +215,7 @@ class RedisWatch : public Watching {
     need(connection_->connect(stop_));
     connected_times_ = connection_->times_connected();
     check_rights();
+    if (request_.locks.empty()) return;
     if (notifies_of_all() && subscribe_to_keys()) {
       no_notifications_.clear();
     } else {
@@ -186,9 +227,10 @@ class RedisWatch : public Watching {
 
   void run() {
     facts_ = facts_of(connection_->display(), no_notifications_);
-    facts_.progress = "looking for keys";
+    if (!request_.locks.empty()) facts_.progress = "looking for keys";
     reporter().facts(facts_);
     reporter().restored();
+    if (request_.locks.empty()) return propose();
     while (!stopped()) {
       hear();
       book_->expire(env_.now());
@@ -200,6 +242,18 @@ class RedisWatch : public Watching {
   }
 
  private:
+  void propose() {
+    KeyProposals proposals;
+    while (spend(1)) {
+      for (const std::string& key : scan_.step(stop_)) {
+        if (!proposals.is_new(key)) continue;
+        if (!spend(RedisLook::kQuestions)) return;
+        auto pattern = proposals.judge(key, look_.one(key));
+        if (pattern) reporter().proposed(*std::move(pattern));
+      }
+    }
+  }
+
   void check_rights() {
     // Test permissions on a key that does not exist.
     const std::vector<std::string> prefixes = merged_prefixes(request_.locks);

@@ -18,7 +18,7 @@
 
 namespace lockbench::watch {
 
-/// Reports the sightings and blind periods of one source to the sink. For one thread.
+/// Reports the sightings, proposals and blind periods of one source to the sink. For one thread.
 class Reporter {
  public:
   Reporter(Sink& sink, std::string endpoint, Env& env)
@@ -29,6 +29,7 @@ class Reporter {
   void seen(std::vector<Sighting> sightings) {
     for (Sighting& one : sightings) seen(std::move(one));
   }
+  void proposed(std::string pattern) { sink_.proposed(std::move(pattern)); }
   /// Changes after `at` wait for a look; TimePoint::max(): none waits.
   void seen_until(TimePoint at) {
     if (at == seen_until_) return;

@@ -18,6 +18,7 @@ using zookeeper::Code;
 using ZkRequest = zookeeper::Request;
 
 constexpr Duration kListenFor = std::chrono::milliseconds(20);
+constexpr Duration kProposeAgain = std::chrono::seconds(30);
 constexpr std::size_t kMostVisits = 64, kMostOwnersAsked = 256, kDeepest = 16;
 /// Commands per visit: list the children, and ask for the session of a new one.
 constexpr std::uint64_t kPerVisit = 2;
@@ -81,13 +82,20 @@ class ZookeeperWatch : public Watching {
                     "number but not whether they held the lock",
                     "whether a node was deleted by its client or ended with its session"}});
     reporter().restored();
+    const bool proposes = wanted_.locks.empty();
+    const std::uint64_t cost = proposes ? 1 : kPerVisit;
+    TimePoint propose_at = env_.now();
     bool initial = true;
     for (const std::string& root : roots_) visit(root);
     while (!stopped()) {
-      list_some(initial);
+      if (proposes && env_.now() >= propose_at) {
+        visit("/");
+        propose_at = env_.now() + kProposeAgain;
+      }
+      proposes ? propose_some() : list_some(initial);
       if (to_visit_.empty()) initial = false;
       const TimePoint now = env_.now();
-      const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(kPerVisit, now);
+      const TimePoint until = to_visit_.empty() ? now + kListenFor : budget_.next(cost, now);
       const auto events = need(session_.events(std::min(until - now, kListenFor), stop_));
       for (const std::string& path : events) visit(path);
       reporter().missed(locks_.take_missed(), "contenders that came and went between two looks");
@@ -114,10 +122,11 @@ class ZookeeperWatch : public Watching {
   bool concerns(const std::string& path) const {
     const auto depth = static_cast<std::size_t>(std::ranges::count(path, '/'));
     if (depth > kDeepest || path == "/zookeeper") return false;
-    return std::ranges::any_of(wanted_.locks, [&](const std::string& pattern) {
-      const std::string prefix = prefix_of(pattern);
-      return path.starts_with(prefix) || prefix.starts_with(path + "/");
-    });
+    const std::vector<std::string>& patterns = wanted_.locks;
+    return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
+             const std::string prefix = prefix_of(pattern);
+             return path.starts_with(prefix) || prefix.starts_with(path + "/") || prefix == path;
+           });
   }
 
   void list_some(bool initial) {
@@ -196,6 +205,23 @@ class ZookeeperWatch : public Watching {
     // Visit roots that exist by now: there was no event for their creation.
     for (std::size_t i = asked; i < requests.size(); ++i) {
       if (answers[i].done()) visit(requests[i].path);
+    }
+  }
+
+  /// Visits nodes without setting watches, so all are visited again periodically.
+  void propose_some() {
+    constexpr std::size_t kMostNodes = 100'000;
+    if (to_visit_.empty() || !budget_.spend(1, env_.now())) return;
+    const std::string path = next_visit();
+    const auto answer = ask({{ZkRequest::Kind::children, path}}).front();
+    if (!answer.done()) return;
+    // A fresh state: each listing is judged by itself here.
+    ZookeeperLocks once(1);
+    const auto listed = once.listed(path, answer.children);
+    if (!listed.contenders.empty()) reporter().proposed(generalised(path));
+    for (const std::string& name : listed.others) {
+      const std::string child = child_of(path, name);
+      if (queued_.size() < kMostNodes && concerns(child)) visit(child);
     }
   }
 

@@ -173,10 +173,13 @@ TEST_F(WatchedPostgres, FindsShedLocksTable) {
   EXPECT_EQ(expired->ended, Ending::expired);
 }
 
-TEST_F(WatchedPostgres, WithoutAPatternItIsRefused) {
-  const auto source = make_source("postgres", server().url(), {});
-  ASSERT_FALSE(source);
-  EXPECT_THAT(source.error(), HasSubstr("give --locks"));
+TEST_F(WatchedPostgres, ProposesWhereNoPatternIsGiven) {
+  Psql holder(server());
+  holder.say("SELECT pg_advisory_lock(44)");
+  watch({});
+  EXPECT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("advisory:*"); }));
+  watch_->stop();
+  EXPECT_THAT(seen_.of_, IsEmpty());
 }
 
 TEST_F(WatchedPostgres, IsBlindWhileTheServerIsDownAndSeesAgain) {

@@ -125,6 +125,17 @@ TEST_F(WatchedRedis, ValuesWithoutEndAreNotRead) {
   EXPECT_THAT(seen_.of_["lock:wide"], IsEmpty());
 }
 
+TEST_F(WatchedRedis, WithoutAPatternLocksAreProposed) {
+  app_.ask({"SET", "lock:order:17", "me", "PX", "60000"});
+  app_.ask({"SET", "job:18", "550e8400-e29b-41d4-a716-446655440000", "PX", "60000"});
+  app_.ask({"SET", "user:19", "Ann"});
+  const auto running = watch({});
+  EXPECT_TRUE(seen_.comes([&] {
+    return seen_.proposed_.contains("lock:order:*") && seen_.proposed_.contains("job:*");
+  }));
+  EXPECT_FALSE(seen_.was_proposed("user:*"));
+}
+
 TEST_F(WatchedRedis, LocksAreLookedAtWhileManyKeysAreScanned) {
   // So many keys that one pass of SCAN takes longer than the test waits.
   app_.ask({"EVAL", "for i = 1, ARGV[1] do redis.call('SET', KEYS[1] .. i, 1) end", "1",

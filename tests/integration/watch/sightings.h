@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ class Sightings : public Sink {
   }
   void seen(const std::string& /*endpoint*/, Sighting sighting) override {
     add([&] { of_[sighting.lock].push_back(std::move(sighting)); });
+  }
+  void proposed(std::string pattern) override {
+    add([&] { proposed_.insert(std::move(pattern)); });
   }
   void blind(const std::string& endpoint, TimePoint /*at*/, std::string reason) override {
     add([&] {
@@ -54,6 +58,11 @@ class Sightings : public Sink {
       if (changed_.wait_for(lock, kAgain, condition)) return true;
     }
     return false;
+  }
+  /// Whether the pattern has been proposed.
+  bool was_proposed(const std::string& pattern) {
+    const std::scoped_lock lock(mutex_);
+    return proposed_.contains(pattern);
   }
   /// The first sighting of the lock that fits. To await a later one, pass the result as `after`.
   std::optional<Sighting> await(const std::string& lock,
@@ -106,6 +115,7 @@ class Sightings : public Sink {
   // Read these in comes(), or after the source has ended.
   SourceFacts facts_;
   std::map<std::string, std::vector<Sighting>> of_;
+  std::set<std::string> proposed_;
   std::map<std::string, std::uint64_t> missed_;
   std::string blind_endpoint_, why_blind_;
   int blind_ = 0, sees_ = 0;  ///< outages, and their ends

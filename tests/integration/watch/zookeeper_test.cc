@@ -125,6 +125,16 @@ TEST_F(WatchedZookeeper, ContendersThatCameAndWentAreCounted) {
   EXPECT_EQ(grants + missed, kHoldings + 2U);
 }
 
+TEST_F(WatchedZookeeper, WithoutAPatternLocksAreProposed) {
+  first_.make("/app");
+  first_.make("/app/7");
+  first_.make("/config");
+  first_.queue("/app/7", "lock-");
+  const Running watch("zookeeper", server().url(), {}, seen_);
+  EXPECT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("/app/*"); }));
+  EXPECT_FALSE(seen_.was_proposed("/config"));
+}
+
 TEST_F(WatchedZookeeper, NodesThatMayNotBeReadAreNamed) {
   const std::string url = fmt::format("zk://nobody:wrong@127.0.0.1:{}", server().port());
   const auto source = make_source("zookeeper", url, {.locks = {"/*"}});

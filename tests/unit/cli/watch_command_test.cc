@@ -323,16 +323,17 @@ TEST(WatchView, FamiliesWithFindingsStandFirstThenTheBusyOnes) {
   EXPECT_EQ(first(), std::string("mail")) << "which is taken more often";
 }
 
-TEST(WatchView, SaysThatItIsBlind) {
+TEST(WatchView, SaysThatItIsBlindAndWhatToName) {
   watch::Picture picture;
   picture.sources = sample().sources;
   picture.sources[0].sees = false;
   picture.sources[0].blind_reason = "connection refused";
   picture.sources[0].blind_for = 12;
+  picture.proposals = {"lock:order:*", "lock:mail:*"};
   const auto lines = watch_view(picture, 40, {.color = true, .width = 160});
   EXPECT_THAT(lines.at(1),
               AllOf(HasSubstr("BLIND for 12 s: connection refused"), HasSubstr("\x1b[31m")));
-  EXPECT_THAT(text_of(lines), HasSubstr("no lock was seen yet"));
+  EXPECT_THAT(text_of(lines), HasSubstr("name them with --locks\n  lock:order:*\n"));
 }
 
 TEST(WatchView, MarksFiguresThatRestOnPartOfTheLocks) {
@@ -422,6 +423,16 @@ TEST(WatchView, SaysWhatIsWatchedInPlainNumbers) {
   WatchLines log;
   EXPECT_THAT(log.lines(picture), Contains(AllOf(StartsWith("shop: 1 family: 1 held, "),
                                                  HasSubstr("; worst: lock:a (held long)"))));
+}
+
+TEST(WatchedLocks, AreProposedInTheReportIfNoneWasNamed) {
+  results::Result result;
+  watch::Picture picture;
+  picture.proposals = {"lock:order:*"};
+  watch::add_to(result, picture);
+  const auto text = results::render(result, {}, {});
+  ASSERT_TRUE(text) << text.error();
+  EXPECT_THAT(*text, HasSubstr("name them with --locks\n  lock:order:*\n"));
 }
 
 TEST(WatchedLocks, TheWorstAreListedInTheReport) {

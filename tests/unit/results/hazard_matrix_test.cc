@@ -8,6 +8,7 @@ namespace lockbench::results {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::Field;
 using testing::HasSubstr;
 using testing::Not;
@@ -40,19 +41,26 @@ std::string matrix(const std::vector<Hazard>& cells, const Look& look) {
 std::string markdown(const std::vector<Hazard>& cells) {
   return matrix(cells, {.format = Format::markdown});
 }
-std::string text(const std::vector<Hazard>& cells) { return matrix(cells, {}); }
+std::string text(const std::vector<Hazard>& cells, const TextStyle& style = {}) {
+  return matrix(cells, {.style = style});
+}
 
 TEST(HazardMatrix, HasARowForAScenarioThatHarmsAndAColumnForThoseThatFareAlike) {
   EXPECT_THAT(markdown(some_cells()),
               HasSubstr("| scenario | redis-one | redis-two<br>redis-three |\n"
                         "|---|---|---|\n"
                         "| late-release | ✓ | ✗ freed |\n\n"));
+  EXPECT_THAT(text(some_cells()), HasSubstr("1 redis-one\n2 redis-two, redis-three\n\n"
+                                            "scenario      1  2\n"
+                                            "late-release  ✓  ✗ freed\n"));
 }
 
 TEST(HazardMatrix, NamesWhatHarmsNoneAndLeavesOutWhatConcernsNone) {
-  EXPECT_THAT(markdown(some_cells()), HasSubstr("None of redis-one, redis-two, redis-three is "
-                                                "harmed by crash-holding.\n"));
-  EXPECT_THAT(markdown(some_cells()), Not(HasSubstr("eviction")));
+  for (const std::string& shown : {markdown(some_cells()), text(some_cells())}) {
+    EXPECT_THAT(shown, HasSubstr("None of redis-one, redis-two, redis-three is harmed by "
+                                 "crash-holding.\n"));
+    EXPECT_THAT(shown, Not(HasSubstr("eviction")));
+  }
 }
 
 TEST(HazardMatrix, ExplainsWhatOccursAndNothingElse) {
@@ -73,8 +81,8 @@ TEST(HazardMatrix, MarksAnUnstableOutcome) {
   cells[0].agrees = false;
   cells[0].evidence["unstable"] = true;
   cells[0].evidence["outcomes"] = std::string("safe 19 times, double-grant once");
-  EXPECT_THAT(markdown(cells), HasSubstr("| late-release | ✗ double~ |"));
-  EXPECT_THAT(markdown(cells), HasSubstr("~ plays ended differently"));
+  EXPECT_THAT(text(cells), HasSubstr("late-release  ✗ double~"));
+  EXPECT_THAT(text(cells), HasSubstr("~ plays ended differently"));
   EXPECT_THAT(text(cells), HasSubstr("double-grant (declared: safe), unstable: safe 19 times"));
 }
 
@@ -97,6 +105,9 @@ TEST(HazardMatrix, BreaksTablesThatWouldBeTooWide) {
   }
   EXPECT_THAT(markdown(cells), HasSubstr("| redis-3 | redis-4 |\n"));
   EXPECT_THAT(markdown(cells), HasSubstr("| scenario | zookeeper-0 | zookeeper-1 |"));
+  const std::string narrow = text(cells, {.width = 35});
+  EXPECT_THAT(narrow, HasSubstr("scenario    1        2\n"));
+  EXPECT_THAT(narrow, HasSubstr("scenario    3        4\n"));
 }
 
 TEST(HazardMatrix, SaysNothingGoodOfWhatWasNotPlayed) {
@@ -119,25 +130,23 @@ TEST(HazardMatrix, SaysWhyAFaultCannotBePlayedAndNothingGoodOfIt) {
   EXPECT_THAT(markdown(cells), Not(HasSubstr("by crash-holding, clock")));
 }
 
-TEST(HazardOutcomes, ShareALineForTheSameReason) {
+TEST(HazardFailures, ShareALineForTheSameReason) {
   auto cells = some_cells();
-  const auto says = [](const std::string& text) { return Field(&Sentence::text, text); };
-  const auto freed =
-      says("late-release / redis-two, redis-three: foreign-release: because of foreign-release");
-  EXPECT_THAT(hazard_outcomes(cells),
-              ElementsAre(says("late-release / redis-one: safe"), freed,
-                          says("crash-holding / redis-one, redis-two, redis-three: recovers")));
+  EXPECT_THAT(hazard_failures(cells),
+              ElementsAre(Field(&Sentence::text,
+                                "late-release / redis-two, redis-three: "
+                                "foreign-release: because of foreign-release")));
   cells[1].evidence["reason"] = std::string("another one");
+  EXPECT_THAT(
+      hazard_failures(cells),
+      ElementsAre(Field(&Sentence::text, EndsWith("redis-two: foreign-release: another one")),
+                  Field(&Sentence::text, HasSubstr("redis-three: foreign-release: because"))));
   EXPECT_THAT(text(cells), HasSubstr("late-release / redis-two: foreign-release: another one\n"));
-  EXPECT_THAT(text(cells), HasSubstr("redis-three: foreign-release: because"));
 }
 
-TEST(HazardOutcomes, OfARefusalAreNoSuccess) {
-  const auto lines =
-      hazard_outcomes({{.scenario = "failover", .strategy = "x", .observed = "refused"}});
-  ASSERT_EQ(lines.size(), 1U);
-  EXPECT_EQ(lines[0].text, "failover / x: refused");
-  EXPECT_EQ(lines[0].tone, Tone::bad);
+TEST(HazardFailures, IncludeARefusal) {
+  EXPECT_THAT(hazard_failures({{.scenario = "failover", .strategy = "x", .observed = "refused"}}),
+              ElementsAre(Field(&Sentence::text, "failover / x: refused")));
 }
 
 TEST(Harm, IsNotRecoveryNorARefusalNorALossThatTheHolderKnewOf) {

@@ -153,6 +153,16 @@ TEST_F(WatchedEtcd, WithoutAPatternLocksAreProposed) {
   client_.revoke(lease);
 }
 
+TEST_F(WatchedEtcd, WithoutAPatternLocksAreProposed) {
+  const auto lease = client_.grant(30);
+  client_.put(EtcdClient::queued("app/jobs/17", lease), lease);
+  client_.put("config/colour", 0);
+  const Running watch("etcd", server().url(), {}, seen_);
+  ASSERT_TRUE(seen_.comes([&] { return seen_.proposed_.contains("app/jobs/*"); }));
+  EXPECT_FALSE(seen_.was_proposed("config/colour"));
+  client_.revoke(lease);
+}
+
 TEST(WatchOfEtcd, IsBlindDuringARestartAndSeesAfterwards) {
   const auto server = own_etcd();
   Sightings seen;

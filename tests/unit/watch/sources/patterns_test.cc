@@ -23,5 +23,16 @@ TEST(Patterns, KnowUuids) {
   }
 }
 
+TEST(Patterns, AreProposedForNames) {
+  EXPECT_EQ(generalised("lock:order:1234"), "lock:order:*");
+  EXPECT_EQ(generalised("job/550e8400-e29b-41d4-a716-446655440000/lock"), "job/*/lock");
+  for (const char* name : {"lock:a", "my_lock", "userLock", "redlock:1", "leader", "a:mutex"}) {
+    EXPECT_TRUE(sounds_like_lock(name)) << name;
+  }
+  for (const char* name : {"block:1", "clock", "user:1", "release"}) {
+    EXPECT_FALSE(sounds_like_lock(name)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace lockbench::watch
