@@ -137,9 +137,7 @@ class LocalCrew {
     const Workload& workload = run_.workload;
     // Sections of the load that have not begun.
     std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
-    if (const auto limit = workload.iterations) {
-      left = *limit - std::min(*limit, run_.measured_sections.load());
-    }
+    if (workload.iterations) left = *workload.iterations - run_.measured_sections;
     if (workload.trace) left = std::min(left, workload.trace->transactions - run_.ended_of_trace);
     if (left == 0) return;
     // Due, but without a free client: they have waited since their intended start.

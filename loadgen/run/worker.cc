@@ -148,6 +148,7 @@ void Worker::work() {
 bool Worker::next_transaction(TimePoint intended) {
   if (!run_.demand->next(number_, intended - run_.load_start, random_, transaction_)) {
     run_.demand_met.store(true);
+    if (run_.workload.iterations && begun_ == Phase::measured) end_iteration(false);
     return false;
   }
   // A trace may ask for shared mode even if the lock has none.
@@ -183,9 +184,7 @@ std::optional<TimePoint> Worker::next_start() {
     return std::nullopt;
   }
   begun_ = phase_ = run_.phase_at(intended);
-  const auto& iterations = run_.workload.iterations;
-  if (iterations && begun_ == Phase::measured &&
-      run_.measured_sections.fetch_add(1, std::memory_order_relaxed) >= *iterations) {
+  if (begun_ == Phase::measured && run_.workload.iterations && !take_iteration()) {
     return std::nullopt;
   }
   if (run_.schedule) {
@@ -206,6 +205,29 @@ std::optional<TimePoint> Worker::next_call() {
   record_.since.store(now, std::memory_order_release);
   begun_ = phase_ = run_.phase_at(now);
   return now;
+}
+
+bool Worker::take_iteration() {
+  auto begun = run_.measured_sections.load(std::memory_order_relaxed);
+  // The count must never exceed the limit, even for a moment: a client that saw this would leave,
+  // and none might be left for a returned iteration.
+  while (begun < *run_.workload.iterations) {
+    if (run_.measured_sections.compare_exchange_weak(begun, begun + 1, std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Worker::end_iteration(bool used_up) {
+  if (!used_up) {
+    run_.measured_sections.fetch_sub(1, std::memory_order_relaxed);
+  } else if (run_.ended_sections.fetch_add(1, std::memory_order_relaxed) + 1 ==
+             *run_.workload.iterations) {
+    // Does not cut a measured section short: all other clients think, wait for a start, or are in a
+    // section that began in the warm-up.
+    run_.over.request_stop();
+  }
 }
 
 void Worker::shed(TimePoint intended, TimePoint now) {
@@ -249,17 +271,13 @@ void Worker::section(TimePoint intended) {
   }
   if (run_.pool && connected) run_.pool->give_back();
   if (meets_) run_.meetings->end();
+  const bool only_contended =
+      outcome == AcquireOutcome::timed_out || outcome == AcquireOutcome::refused;
   record_.state.store(ClientState::idle, std::memory_order_relaxed);
   env_.leave_behind();
   counts_[Count::commands] = (env_.effort() - before).commands;
   record_.add(phase_, counts_);
-  const auto& iterations = run_.workload.iterations;
-  if (iterations && begun_ == Phase::measured &&
-      run_.ended_sections.fetch_add(1, std::memory_order_relaxed) + 1 == *iterations) {
-    // Does not cut a measured section short: all other clients think, wait for a start, or are in a
-    // section that began in the warm-up.
-    run_.over.request_stop();
-  }
+  if (run_.workload.iterations && begun_ == Phase::measured) end_iteration(!only_contended);
   const auto& trace = run_.workload.trace;
   if (trace &&
       run_.ended_of_trace.fetch_add(1, std::memory_order_relaxed) + 1 == trace->transactions) {

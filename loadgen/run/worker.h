@@ -91,8 +91,8 @@ struct RunShared {
   std::atomic<TimePoint> load_end{TimePoint::max()};
   std::atomic<bool> started{false};     ///< the times above are set
   std::atomic<bool> demand_met{false};  ///< there is nothing left to do
-  /// Begun, or more; only with a limit on iterations. Not in the cache line of the times, which all
-  /// clients read.
+  /// Begun; only with a limit on iterations. Not in the cache line of the times, which all clients
+  /// read.
   alignas(kCacheLine) std::atomic<std::uint64_t> measured_sections{0};
   std::atomic<std::uint64_t> ended_sections{0};  ///< of these
   std::atomic<std::uint64_t> ended_of_trace{0};
@@ -195,6 +195,10 @@ class Worker {
   /// Gives back the transaction's locks, the latest first, or if it is dead forgets them;
   /// `written`: increments each counter before.
   void give_back(bool written);
+  /// With a limit on iterations, takes one if any is left.
+  bool take_iteration();
+  /// Ends the iteration, and with the last one the run. Returns an unused one to the others.
+  void end_iteration(bool used_up);
   /// A lock that the section holds.
   struct Held {
     int key = 0;
