@@ -38,7 +38,7 @@ TEST(Columns, CanBeChosen) {
               testing::StartsWith("verdict,strategy\r\nviolated,redis-set-nx\r\n"));
   EXPECT_THAT(*render(full_result(), {}, {.columns = {"strategy", "acquired"}}),
               testing::StartsWith("strategy      acquired\n"));
-  EXPECT_THAT(*render(full_result(), {}, {.columns = {"all"}}), HasSubstr("granted_share"));
+  EXPECT_THAT(*render(full_result(), {}, {.columns = {"all"}}), HasSubstr("bytes_per_section"));
 }
 
 TEST(Columns, ChosenOnesAreNeverLeftOut) {
