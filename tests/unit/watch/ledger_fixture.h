@@ -77,7 +77,7 @@ class LedgerTest : public testing::Test {
   }
 
   const TimePoint begin_ = TimePoint(1000s);
-  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>(LedgerOptions{.salt = "1"});
 };
 
 class ExactLedgerTest : public LedgerTest {

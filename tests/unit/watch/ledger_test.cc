@@ -372,7 +372,6 @@ TEST_F(LedgerTest, AFamilyHasWhatTheResultFileTellsOfIt) {
 }
 
 TEST_F(LedgerTest, ALocksHistoryCountsFromTheBeginningOfTheWatch) {
-  ledger_->begin(begin_);
   watch(Accuracy::exact);
   see(held(5s, "a"));
   see(free(7s));
