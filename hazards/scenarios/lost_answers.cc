@@ -16,18 +16,18 @@ class AnswerLoss {
  public:
   AnswerLoss(Play& play, Actor& client) : play_(play), line_(*client.lines().front()) {
     line_.delay(std::chrono::milliseconds(250));
-    before_ = line_.counts().to_server;
+    before_ = line_.counts().from_server;
   }
-  /// Returns once the store has the request, and the connection is gone.
+  /// Returns once the store has answered, and the connection is gone.
   void strike() {
-    if (!testbed::comes_true(kReachesWithin, [&] { return line_.counts().to_server != before_; })) {
-      throw Failure("the client sent no request");
+    const auto answered = [&] { return line_.counts().from_server != before_; };
+    if (!testbed::comes_true(kReachesWithin, answered)) {
+      throw Failure("the client sent no request that the store answered");
     }
-    // The store must have read it; the answer is still on its way.
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    // The answer is still on its way.
     line_.cut();
     line_.heal();
-    play_.record_fault("the request has reached the store; the network loses its answer");
+    play_.record_fault("the store has answered a request; the network loses the answer");
   }
 
  private:

@@ -63,8 +63,8 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
         server_(shared.io),
         shared_(shared),
         faults_(faults),
-        to_server_(*this, client_, server_, shared.counts.to_server),
-        to_client_(*this, server_, client_, shared.counts.to_client),
+        to_server_(*this, client_, server_, shared.counts.to_server, nullptr),
+        to_client_(*this, server_, client_, shared.counts.to_client, &shared.counts.from_server),
         on_end_(std::move(on_end)) {}
 
   /// Connects to the server unless a fault prevents it; then the client waits.
@@ -121,13 +121,16 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
   /// One direction: reads from one socket and writes to the other.
   class Way {
    public:
-    Way(ProxyConnection& owner, Socket& from, Socket& to, std::uint64_t& delivered)
+    /// `got`: counts the bytes that are read, unless null.
+    Way(ProxyConnection& owner, Socket& from, Socket& to, std::uint64_t& delivered,
+        std::uint64_t* got)
         : owner_(owner),
           from_(from),
           to_(to),
           shared_(owner.shared_),
           faults_(owner.faults_),
           delivered_(delivered),
+          got_(got),
           timer_(owner.shared_.io) {}
 
     void start() {
@@ -180,6 +183,7 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
       const std::size_t got = from_.read_some(asio::buffer(shared_.scratch), error);
       if (not_now(error)) return await_input();
       if (error) return end_input(error == asio::error::eof ? End::closed : End::reset);
+      if (got_ != nullptr) *got_ += got;
       if (faults_.obstacle == Obstacle::black_hole) {
         swallow(got);
       } else {
@@ -282,6 +286,7 @@ class ProxyConnection : public std::enable_shared_from_this<ProxyConnection> {
     ProxyShared& shared_;
     const Faults& faults_;
     std::uint64_t& delivered_;
+    std::uint64_t* const got_;
     std::deque<Chunk> queue_;
     std::size_t queued_bytes_ = 0;  // at most a read more than kBufferBytes
     asio::steady_timer timer_;
