@@ -165,12 +165,27 @@ TEST(Client, IsAStrategyWithTheTraitsThatItTells) {
   EXPECT_EQ(client_of(**added)->library, "L");
 }
 
+TEST(Client, KeepsOfItsAnswerOnlyWhatIsKnownAndNoPassword) {
+  const auto asked = ask(
+      {.name = "tells",
+       .command =
+           R"(read a; echo '{"id":0,"name":"by sesame","store":"redis","urls":"sesame"}'; read b)",
+       .about = {}},
+      {{"redis", {"redis://:sesame@127.0.0.1:1"}}});
+  ASSERT_TRUE(asked) << asked.error();
+  EXPECT_EQ(Json::parse(asked->about), Json({{"name", "by ***"}, {"store", "redis"}}));
+}
+
 TEST(Client, IsRefusedWithWhatIsAllowed) {
   EXPECT_THAT(add(told("{}", "a")).error(), HasSubstr("redis, memcached"));
   EXPECT_THAT(add(told(R"({"store":"redis","traits":{"waiting":"sometimes"}})", "b")).error(),
               HasSubstr("poll"));
   EXPECT_THAT(add(told(R"({"store":"redis","traits":{"fencing":1}})", "c")).error(),
               HasSubstr("fencing"));
+  EXPECT_THAT(add(told(R"({"store":"redis","traits":{"expiry":3}})", "d")).error(),
+              HasSubstr("expiry is none of"));
+  EXPECT_THAT(add(told(R"({"store":"redis","traits":{"wating":"queue"}})", "e")).error(),
+              HasSubstr("\"wating\" is none of fencing"));
   ASSERT_TRUE(add(told(R"({"store":"redis"})", "twice")));
   EXPECT_TRUE(add(told(R"({"store":"redis"})", "twice")));
   EXPECT_THAT(add({.name = "twice", .command = "false", .about = R"({"store":"redis"})"}).error(),
