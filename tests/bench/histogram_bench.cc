@@ -1,11 +1,9 @@
 #include <benchmark/benchmark.h>
 
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "loadgen/record/histogram.h"
-#include "loadgen/record/recorder.h"
 
 namespace lockbench {
 namespace {
@@ -37,14 +35,6 @@ void take_snapshot(benchmark::State& state) {
   for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(histogram.snapshot());
 }
 BENCHMARK(take_snapshot)->Arg(0)->Arg(1)->Arg(4)->Unit(benchmark::kMicrosecond);
-
-/// In an outage, all clients fail alike, on all threads.
-void record_failure(benchmark::State& state) {
-  static loadgen::Recorder recorder(1);
-  const std::string message = "redis://127.0.0.1:6379: the connection was closed";
-  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(recorder.failure(message));
-}
-BENCHMARK(record_failure)->ThreadRange(1, 16);
 
 }  // namespace
 }  // namespace lockbench
