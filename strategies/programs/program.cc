@@ -171,11 +171,11 @@ tl::expected<Process*, std::string> Fleet::process_of(const Client& client, cons
   return member->process.get();
 }
 
-Duration Fleet::cpu_time() const {
+double Fleet::cpu_seconds(const std::function<std::optional<double>(pid_t)>& of_tree) const {
   const std::scoped_lock lock(mutex_);
-  Duration sum{};
+  double sum = 0;
   for (const auto& [key, member] : members_) {
-    if (member) sum += member->process->cpu_time();
+    if (member && of_tree) sum += of_tree(member->process->pid()).value_or(0);
   }
   return sum;
 }

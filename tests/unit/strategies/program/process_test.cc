@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <set>
 
 #include "strategies/programs/program.h"
 #include "tests/support/eventually.h"
@@ -163,6 +164,39 @@ TEST(Client, IsAStrategyWithTheTraitsThatItTells) {
   EXPECT_TRUE(traits.expiry == Expiry::ttl && traits.renews && traits.fencing && traits.fair);
   EXPECT_EQ((*added)->backend, "redis");
   EXPECT_EQ(client_of(**added)->library, "L");
+}
+
+TEST(Fleet, HasAProcessForAsManyClientsAsAskedWithTheCpuOfItsTree) {
+  Client client = told(R"({"store":"redis"})", "counted");
+  client.command = R"(read a; echo '{"id":0,"store":"redis"}'; read b)";
+  ASSERT_TRUE(add(client));
+  const Endpoints endpoints;
+  StrategyOptions options;
+  options.clients_per_process = 2;
+  Services services;
+  const auto env = make_system_env(1);
+  Fleet fleet;
+  std::set<Process*> processes;
+  for (const int number : {0, 1, 2}) {
+    const Context context{.endpoints = endpoints,
+                          .options = options,
+                          .env = *env,
+                          .services = services,
+                          .client = number,
+                          .urls = {"redis://127.0.0.1:1"}};
+    const auto process = fleet.process_of(client, context, kPatience);
+    ASSERT_TRUE(process) << process.error();
+    processes.insert(*process);
+  }
+  EXPECT_EQ(processes.size(), 2U);
+  std::set<pid_t> leaders;
+  const auto of_tree = [&](pid_t leader) {
+    leaders.insert(leader);
+    return 1.5;
+  };
+  EXPECT_EQ(fleet.cpu_seconds(of_tree), 3);
+  EXPECT_EQ(leaders.size(), 2U);
+  EXPECT_EQ(fleet.cpu_seconds({}), 0) << "nobody can tell";
 }
 
 TEST(Client, KeepsOfItsAnswerOnlyWhatIsKnownAndNoPassword) {
