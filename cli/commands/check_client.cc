@@ -152,10 +152,9 @@ class ClientCheck {
   std::vector<Promise> run() {
     process_ = start(kClients, stores_);
     promise("hello", "It answers hello, each time in the same way", [&] {
-      const auto about = process_->about(20s);
-      expect(about.has_value(), about ? "" : about.error());
-      say("came " + text_of(*about));
-      expect(about->value("store", Message()) == about_["store"], "it names another store now");
+      const Message about = hello(*process_);
+      say("came " + text_of(about));
+      expect(about.value("store", Message()) == about_["store"], "it names another store now");
     });
     promise("name", "Its answer to hello has the library's name and version", [&] {
       expect(text_in(about_, "name").has_value(), "there is no text `name`");
@@ -365,11 +364,17 @@ class ClientCheck {
     });
   }
 
+  Message hello(Process& process) {
+    auto about = process.about(20s, stop_);
+    if (stop_.stop_requested()) throw NotAsked{"interrupted"};
+    expect(about.has_value(), about ? "" : about.error());
+    return *std::move(about);
+  }
+
   /// The outcome of a request to a process of its own, which is killed then.
   std::string outcome_of_another(const Message& stores, Message request) {
     const auto other = start(1, stores);
-    const auto about = other->about(20s, stop_);
-    expect(about.has_value(), about ? "" : about.error());
+    hello(*other);
     const Asked asked = begin(*other, std::move(request), 15s);
     return text_in(end(asked), "outcome").value_or("");
   }
@@ -502,8 +507,10 @@ int check_client(const CheckClientOptions& options) {
                        std::string_view reason) -> tl::expected<void, std::string> {
     return tl::unexpected(std::string(reason));
   };
-  const auto servers = must(deployment::deploy({.given = options.servers, .clients = 32},
-                                               {&strategy}, drop, session.stop()));
+  auto deployed = deployment::deploy({.given = options.servers, .clients = 32}, {&strategy}, drop,
+                                     session.stop());
+  if (session.stopped()) return exit_code::kInterrupted;
+  const auto servers = must(std::move(deployed));
   const auto urls = urls_of(strategy, servers.endpoints);
   const Message stores = {{std::string(strategy.backend),
                            strategy.traits.nodes > 1 ? Message(urls) : Message(urls.front())}};
