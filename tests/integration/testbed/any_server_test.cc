@@ -92,12 +92,12 @@ TEST_P(AnyServer, ComesBackOnItsPortWithItsDataOrWithout) {
   EXPECT_FALSE(GetParam().serves(*server));
   // Once after its death, once while it runs.
   for (int restart = 0; restart < 2; ++restart) {
-    ASSERT_TRUE(server->restart(true));
+    need(server->restart(true));
     EXPECT_TRUE(server->alive());
     EXPECT_EQ(server->port(), port);
     EXPECT_EQ(GetParam().has(*server), GetParam().keeps);
   }
-  ASSERT_TRUE(server->restart(false));
+  need(server->restart(false));
   EXPECT_FALSE(GetParam().has(*server));
   EXPECT_TRUE(GetParam().serves(*server));
 }
