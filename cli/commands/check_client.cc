@@ -231,7 +231,8 @@ class ClientCheck {
 
   Asked begin(Process& process, Message request, Duration within = 5s) {
     say("sent " + text_of(request));
-    return {std::make_unique<Call>(process, std::move(request)), BootClock::now(), within};
+    auto call = std::make_unique<Call>(process, std::move(request));
+    return {std::move(call), BootClock::now(), within};
   }
   Message end(const Asked& asked) {
     asked.call->await(asked.at + asked.within, stop_);
@@ -320,8 +321,10 @@ class ClientCheck {
   void check_requests() {
     promise("echo", "It answers echo", [&] { ask({{"do", "echo"}}); });
     promise("burst", "It answers 200 requests that come at once, each by its id", [&] {
+      constexpr int kRequests = 200;
       std::vector<Asked> all;
-      for (int i = 0; i < 200; ++i) all.push_back(begin(*process_, {{"do", "echo"}}));
+      all.reserve(kRequests);
+      for (int i = 0; i < kRequests; ++i) all.push_back(begin(*process_, {{"do", "echo"}}));
       for (const Asked& one : all) end(one);
     });
     promise("unknown-request", "It answers a request that it does not know, and lives on", [&] {

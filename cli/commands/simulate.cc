@@ -146,6 +146,7 @@ class Seeds {
     };
     {
       std::vector<Thread> threads;
+      threads.reserve(static_cast<std::size_t>(jobs));
       for (int i = 0; i < jobs; ++i) {
         threads.push_back(must(Thread::start(work, [&](const std::string& why) {
           const std::scoped_lock lock(mutex);

@@ -265,8 +265,8 @@ tl::expected<const Descriptor*, std::string> add(const Client& client) {
   const auto* const known =
       std::ranges::find(kNowhere, store.value_or(""), [](const auto& one) { return one.first; });
   if (known == kNowhere.end()) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, nowhere] : kNowhere) names.push_back(name);
+    std::vector<std::string_view> names(kNowhere.size());
+    std::ranges::transform(kNowhere, names.begin(), [](const auto& one) { return one.first; });
     return wrong(fmt::format("its answer to hello names no store of {}", fmt::join(names, ", ")));
   }
   bool waits = true;
