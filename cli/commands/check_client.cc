@@ -2,12 +2,14 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
 #include "cli/options/text.h"
 #include "strategies/programs/client/process.h"
 #include "strategies/programs/program.h"
+#include "strategies/store.h"
 #include "strategies/url.h"
 
 // Whether a client program keeps the protocol of docs/your-lock.md.
@@ -130,28 +132,29 @@ constexpr std::array kTalks{
          "3:take=acquired 3:release=released 3:close 7:close 0:echo"},
 };
 
-/// Speaks to one process.
+/// Speaks to one process, and to another one after it has failed.
 class ClientCheck {
  public:
   ClientCheck(const program::Client& client, const Descriptor& strategy, Message stores,
-              std::string prefix)
+              std::string prefix, std::stop_token stop)
       : client_(client),
         traits_(strategy.traits),
         about_(Message::parse(client.about)),
         stores_(std::move(stores)),
         prefix_(std::move(prefix)),
+        stop_(std::move(stop)),
         ttl_(traits_.ttl_in_seconds ? 2s : 1s) {
     const Message traits = about_.value("traits", Message::object());
     waits_ = traits.value("waiting", Message()) != "none";
   }
 
+  /// A stop ends it early.
   std::vector<Promise> run() {
     process_ = start(kClients, stores_);
     promise("hello", "It answers hello, each time in the same way", [&] {
-      const auto about = process_->about(20s);
-      expect(about.has_value(), about ? "" : about.error());
-      say("came " + text_of(*about));
-      expect(about->value("store", Message()) == about_["store"], "it names another store now");
+      const Message about = hello(*process_);
+      say("came " + text_of(about));
+      expect(about.value("store", Message()) == about_["store"], "it names another store now");
     });
     promise("name", "Its answer to hello has the library's name and version", [&] {
       expect(text_in(about_, "name").has_value(), "there is no text `name`");
@@ -165,9 +168,13 @@ class ClientCheck {
       });
     }
     check_grants();
+    check_other_processes();
     check_ends();
     return std::move(promises_);
   }
+
+  /// Of all locks that it asked for.
+  const std::set<std::string>& keys() const { return keys_; }
 
  private:
   static constexpr int kClients = 8;
@@ -181,6 +188,7 @@ class ClientCheck {
 
   /// `ask` throws Broken or NotAsked.
   void promise(std::string name, std::string text, const std::function<void()>& ask) {
+    if (stop_.stop_requested()) return;
     Promise one{.name = std::move(name), .text = std::move(text)};
     key_ = fmt::format("{}{{{}}}", prefix_, promises_.size());
     try {
@@ -195,6 +203,10 @@ class ClientCheck {
     begun_.clear();
     one.exchange = std::exchange(said_, {});
     promises_.push_back(std::move(one));
+    // The promises that follow are not broken by this one.
+    const bool failed = promises_.back().state == Promise::State::broken &&
+                        !Call(*process_, {{"do", "echo"}}).sent();
+    if (failed) process_ = start(kClients, stores_);
   }
 
   std::string why_not(If asked) const {
@@ -214,7 +226,7 @@ class ClientCheck {
   void say(const std::string& what) { said_.push_back(process_->presentable(what)); }
   void pause(Duration time) {
     say("waited " + format_duration(time));
-    Carrier::current().wait(nullptr, BootClock::now() + time, {});
+    Carrier::current().wait(nullptr, BootClock::now() + time, stop_);
   }
 
   Asked begin(Process& process, Message request, Duration within = 5s) {
@@ -223,7 +235,8 @@ class ClientCheck {
     return {std::move(call), BootClock::now(), within};
   }
   Message end(const Asked& asked) {
-    asked.call->await(asked.at + asked.within);
+    asked.call->await(asked.at + asked.within, stop_);
+    if (stop_.stop_requested()) throw NotAsked{"interrupted"};
     const Message* const answer = asked.call->answer();
     const std::string failure = asked.call->failure();
     if (answer == nullptr) {
@@ -235,7 +248,8 @@ class ClientCheck {
   }
   Message ask(Message request) { return end(begin(*process_, std::move(request))); }
 
-  Message acquire(int client, Duration wait, const std::string& key, Duration ttl) const {
+  Message acquire(int client, Duration wait, const std::string& key, Duration ttl) {
+    keys_.insert(key);
     return {{"do", "acquire"},
             {"client", client},
             {"key", key},
@@ -351,27 +365,59 @@ class ClientCheck {
       converse(traits_.reentrant ? "0:take=acquired 0:try=acquired"
                                  : "0:take=acquired 0:try!acquired");
     });
+  }
+
+  Message hello(Process& process) {
+    auto about = process.about(20s, stop_);
+    if (stop_.stop_requested()) throw NotAsked{"interrupted"};
+    expect(about.has_value(), about ? "" : about.error());
+    return *std::move(about);
+  }
+
+  /// The outcome of a request to a process of its own, which is killed then.
+  std::string outcome_of_another(const Message& stores, Message request) {
+    const auto other = start(1, stores);
+    hello(*other);
+    const Asked asked = begin(*other, std::move(request), 15s);
+    return text_in(end(asked), "outcome").value_or("");
+  }
+
+  void check_other_processes() {
     promise("other-process", "A client of another process does not get a taken lock either", [&] {
       converse("0:take=acquired");
-      const auto other = start(1, stores_);
-      const Asked asked = begin(*other, acquire(0, 0s, key_, kLong), 20s);
-      expect(text_in(end(asked), "outcome") == "taken", "the other process does not find it taken");
+      expect(outcome_of_another(stores_, acquire(0, 0s, key_, kLong)) == "taken",
+             "the other process does not find it taken");
+    });
+    promise("dead-holder", "Its trait `expiry`: the lock of a dead client becomes free", [&] {
+      if (traits_.expiry == Expiry::none) throw NotAsked{"its locks never end by themselves"};
+      expect(outcome_of_another(stores_, acquire(0, 0s, key_, ttl_)) == "acquired",
+             "a free lock was not acquired");
+      say("killed the process");
+      const TimePoint until = BootClock::now() + 15s;
+      Message answer;
+      do {
+        pause(500ms);
+        answer = ask(acquire(0, 0s, key_, ttl_));
+      } while (text_in(answer, "outcome") == "taken" && BootClock::now() < until);
+      expect(text_in(answer, "outcome") == "acquired", "it is not free after 15 s");
+    });
+    promise("unreachable", "Without its store nothing is granted, and it says so in time", [&] {
+      Message nowhere = Message::object();
+      for (const auto& [store, urls] : program::nowhere()) {
+        nowhere[store] = traits_.nodes > 1 ? Message(urls) : Message(urls.front());
+      }
+      expect(outcome_of_another(nowhere, acquire(0, 0s, key_, kLong)) == "failed",
+             "the answer is not `failed`");
     });
   }
 
   void check_ends() {
-    promise("unreachable", "Without its store nothing is granted, and it says so in time", [&] {
-      Message nowhere = Message::object();
-      for (const auto& [store, urls] : program::nowhere()) nowhere[store] = urls.front();
-      const auto alone = start(1, nowhere);
-      const Asked asked = begin(*alone, acquire(0, 0s, key_, kLong), 15s);
-      expect(text_in(end(asked), "outcome") == "failed", "the answer is not `failed`");
-    });
     promise("stdin", "It ends when its stdin ends", [&] {
       process_->close_input();
       for (int look = 0; look < 100 && !process_->ended(); ++look) {
-        Carrier::current().wait(nullptr, BootClock::now() + 50ms, {});
+        Carrier::current().wait(nullptr, BootClock::now() + 50ms, stop_);
       }
+      if (stop_.stop_requested()) throw NotAsked{"interrupted"};
       expect(process_->ended(), "it still runs after 5 s");
     });
   }
@@ -380,10 +426,12 @@ class ClientCheck {
   const Traits& traits_;
   const Message about_, stores_;
   const std::string prefix_;
+  const std::stop_token stop_;
   const Duration ttl_;
   bool waits_ = true;
   std::unique_ptr<Process> process_;
   std::string key_;  ///< of the present promise
+  std::set<std::string> keys_;
   std::map<int, Asked> begun_;
   Duration took_{};  ///< the latest answer
   std::vector<std::string> said_;
@@ -435,6 +483,20 @@ std::string to_json(const std::vector<Promise>& promises, const program::Client&
   return json.dump(1, ' ', false, Message::error_handler_t::replace) + "\n";
 }
 
+/// Removes what is left on the user's servers. False if something may be left.
+bool remove_keys(const std::set<std::string>& keys, const std::vector<std::string>& urls,
+                 const Descriptor& strategy, Console& console) {
+  const std::vector<std::string> all(keys.begin(), keys.end());
+  bool complete = true;
+  for (const std::string& url : urls) {
+    const auto removed = find_store_kind(strategy.backend)->make(url, 3s)->remove_keys(all, {});
+    if (removed) continue;
+    complete = false;
+    console.warn("locks may be left: " + presentable(removed.error().message));
+  }
+  return complete;
+}
+
 int check_client(const CheckClientOptions& options) {
   if (options.commands.size() != 1) {
     throw UsageError("check-client takes one program: lockbench check-client 'node my_lock.mjs'");
@@ -443,24 +505,37 @@ int check_client(const CheckClientOptions& options) {
   take_clients(options.commands, options.servers, names);
   const Descriptor& strategy = *find_strategy(names.front());
   const program::Client& client = *program::client_of(strategy);
-  Session session(options.output);
+  Session session(options.output, false, "stopping");
   const auto drop = [](const auto& /*concerns*/,
                        std::string_view reason) -> tl::expected<void, std::string> {
     return tl::unexpected(std::string(reason));
   };
-  const auto servers = must(deployment::deploy({.given = options.servers, .clients = 32},
-                                               {&strategy}, drop, session.stop()));
+  auto deployed = deployment::deploy({.given = options.servers, .clients = 32}, {&strategy}, drop,
+                                     session.stop());
+  if (session.stopped()) return exit_code::kInterrupted;
+  const auto servers = must(std::move(deployed));
   const auto urls = urls_of(strategy, servers.endpoints);
   const Message stores = {{std::string(strategy.backend),
                            strategy.traits.nodes > 1 ? Message(urls) : Message(urls.front())}};
   const std::string prefix = fmt::format("lockbench:{}:", begin_result(options.output).id);
-  const auto promises = ClientCheck(client, strategy, stores, prefix).run();
+  std::set<std::string> keys;
+  const auto promises = [&] {
+    ClientCheck check(client, strategy, stores, prefix, session.stop());
+    auto found = check.run();
+    keys = check.keys();
+    return found;
+  }();
+  const auto given = options.servers.find(strategy.backend);
+  const bool cleaned = given == options.servers.end() ||
+                       remove_keys(keys, given->second, strategy, session.console());
   const bool broken = std::ranges::any_of(
       promises, [](const Promise& one) { return one.state == Promise::State::broken; });
   const bool printed =
       print_text(options.output.format == Format::json ? to_json(promises, client)
                                                        : to_text(promises, client));
-  return exit_code_of({.exclusion_broken = broken, .errors = !printed});
+  return exit_code_of({.interrupted = session.stopped(),
+                       .exclusion_broken = broken,
+                       .errors = !printed || !cleaned});
 }
 
 }  // namespace

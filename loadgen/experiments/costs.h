@@ -35,7 +35,10 @@ struct QuorumPlan {
   std::vector<int> nodes;
   std::vector<std::string> others{};  ///< more strategies on a quorum
   int contending = 8;                 ///< clients that contend for one lock
-  Duration slow{};                    ///< added to each answer of a slow node
+  /// The nodes with this fault at the points that have one: for each number that a quorum has.
+  /// Empty: the most that the quorum survives, and for `down` also one more.
+  std::vector<int> down{}, frozen{}, slow{};
+  Duration slow_by{};  ///< added to each answer of a slow node
   /// Called after each run with all runs so far; may be empty.
   std::function<void(const std::vector<results::Run>&)> so_far{};
 };

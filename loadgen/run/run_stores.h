@@ -232,7 +232,8 @@ class ResourceMeter {
       reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;
       // A client program is no other program either.
       if (!strategy_.program.empty()) {
-        *reading.private_cpu += seconds(run_.services.get<program::Fleet>().cpu_time());
+        const auto& fleet = run_.services.get<program::Fleet>();
+        *reading.private_cpu += fleet.cpu_seconds(plan_.private_cpu.of_tree);
       }
     }
     return reading;

@@ -63,8 +63,8 @@ Worker::Worker(RunShared& run, int number, int life)
       base_env_(
           run.hosts->make_env(run, number, Random(run.nonce, stream_of(run, number, life))())),
       env_(*base_env_, over_,
-           [this](std::string_view command, Duration taken, TimePoint ended) {
-             note_command(command, taken, ended);
+           [this](std::size_t kind, std::string_view command, Duration taken, TimePoint ended) {
+             note_command(kind, command, taken, ended);
            }),
       strategy_(make_strategy(run.strategy,
                               Context{.endpoints = run.endpoints,
@@ -102,16 +102,13 @@ StoreResult<void> Worker::connect() {
   return connected;
 }
 
-void Worker::note_command(std::string_view command, Duration taken, TimePoint ended) {
+void Worker::note_command(std::size_t kind, std::string_view command, Duration taken,
+                          TimePoint ended) {
   if (!run_.started.load(std::memory_order_acquire)) return;
   if (run_.phase_at(ended) != Phase::measured) return;
-  auto known = std::find_if(commands_.begin(), commands_.end(),
-                            [&](const auto& one) { return one.first == command; });
-  if (known == commands_.end()) {
-    commands_.emplace_back(command, &run_.recorder.command(command));
-    known = commands_.end() - 1;
-  }
-  known->second->record(taken);
+  if (kind >= command_times_.size()) command_times_.resize(kind + 1);
+  if (command_times_[kind] == nullptr) command_times_[kind] = &run_.recorder.command(command);
+  command_times_[kind]->record(taken);
 }
 
 void Worker::use_once() {

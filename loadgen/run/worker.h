@@ -161,7 +161,7 @@ class Worker {
   bool is_dead() const { return dead_; }
 
  private:
-  void note_command(std::string_view command, Duration taken, TimePoint ended);
+  void note_command(std::size_t kind, std::string_view command, Duration taken, TimePoint ended);
   /// Takes and gives back a lock that no other client wants.
   void use_once();
   /// Waits for the next intended start; nothing if the run is over.
@@ -244,7 +244,7 @@ class Worker {
   const std::stop_token over_;
   std::unique_ptr<Services> own_services_;  ///< of the victim of faults, or on a host of its own
   std::unique_ptr<Env> base_env_;
-  std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< by name
+  std::vector<ShardedHistogram*> command_times_;  ///< by the kind of command; null: not used yet
   MeteredEnv env_;
   std::unique_ptr<LockStrategy> strategy_;
   program::ProgramLock* const program_;  ///< the same; null if it is lockbench's own

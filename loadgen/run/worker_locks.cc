@@ -256,11 +256,19 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   if (result.outcome != AcquireOutcome::acquired) return;
   ++counts_[Count::grants];
   waits[Timing::acquire_service].record(ended - started);
-  // The parts of these waits, so of the same phase.
-  record_.add(phase, Count::granted_attempts, result.attempts);
-  record_.add(phase, Count::round_trip_ns, nanoseconds(spent.round_trip));
-  record_.add(phase, Count::backoff_ns, nanoseconds(spent.backoff));
-  record_.add(phase, Count::notified_ns, nanoseconds(spent.notified));
+  // The parts of these waits, so of the same phase, which is mostly the section's own.
+  const bool own_phase = alone && phase == phase_;
+  const auto add = [&](Count what, std::uint64_t more) {
+    if (own_phase) {
+      counts_[what] += more;
+    } else {
+      record_.add(phase, what, more);
+    }
+  };
+  add(Count::granted_attempts, result.attempts);
+  add(Count::round_trip_ns, nanoseconds(spent.round_trip));
+  add(Count::backoff_ns, nanoseconds(spent.backoff));
+  add(Count::notified_ns, nanoseconds(spent.notified));
 }
 
 void Worker::note_own(Phase phase, TimePoint intended, TimePoint ended, bool cut) {

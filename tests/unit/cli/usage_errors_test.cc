@@ -106,7 +106,11 @@ std::vector<Malformed> malformed_options() {
       {"QuorumOfTooManyNodes", {"quorum", "--nodes", "5", "--nodes", "16"}, {"from 1 to 15"}},
       {"QuorumOfNoNodes", {"quorum", "--nodes", "0"}, {"from 1 to 15"}},
       {"QuorumOfTooManyClients", {"quorum", "--clients", "1001"}, {"from 1 to 1000"}},
-      {"QuorumOfNodesThatAreNotSlow", {"quorum", "--slow", "0s"}, {"1ms to 1h"}},
+      {"QuorumOfNodesThatAreNotSlow", {"quorum", "--slow-by", "0s"}, {"1ms to 1h"}},
+      {"QuorumWithATimeInsteadOfSlowNodes", {"quorum", "--slow", "20ms"}, {"from 0 to 15"}},
+      {"QuorumOfMoreNodesDownThanItHas",
+       {"quorum", "--nodes", "3", "--down", "4"},
+       {"--down 4", "--nodes has 3"}},
       {"QuorumHarmsOnlyItsOwnServers", {"quorum", "--redis", "redis://h"}, {"--redis"}},
       {"QuorumTakesNoStrategies", {"quorum", "redlock"}, {"only options"}},
   };
