@@ -136,7 +136,9 @@ std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_b
     const auto place = next++;
     const auto renewal = place->second.lock();
     if (!renewal) continue;  // its destructor waits for the mutex and removes it
-    const Duration before = batch.empty() ? Duration::zero() : early(renewal->order_);
+    // One that waits for its store to recover does not go early: its pause would be none.
+    const bool waits = renewal->first_due_ != TimePoint::max();
+    const Duration before = batch.empty() || waits ? Duration::zero() : early(renewal->order_);
     if (place->first > due_by + before) {
       done.push_back(renewal);
       break;
