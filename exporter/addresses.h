@@ -26,14 +26,4 @@ tl::expected<ListenAddress, std::string> parse_listen_address(std::string_view t
 /// `address.port` to the port in use. The error names the address and the reason.
 tl::expected<int, std::string> listen_on(ListenAddress& address);
 
-/// The address of a Pushgateway; the path, if any, ends without a slash.
-struct PushTarget : Url {
-  /// Without user and password.
-  std::string display() const { return scheme + "://" + Url::display(); }
-};
-
-/// "http[s]://[user[:password]@]host[:port][/path]", in which user and password may be
-/// percent-encoded. The error does not repeat the text, as that may hold a secret.
-tl::expected<PushTarget, std::string> parse_push_target(std::string_view url);
-
 }  // namespace lockbench::exporter

@@ -135,7 +135,6 @@ int capacity(const CapacityOptions& given) {
   plan.run.watcher = metrics.watcher();
   plan.run.maker = maker_of(out, result, options.metrics);
   measure_all(std::move(plan), selected, experiment, ending);
-  ending.errors |= !metrics.push(console);
   const int code = finish(result, options.output, file, ending);
   metrics.linger(console, session.stop());
   return code;
@@ -349,8 +348,8 @@ void CapacityOptions::declare(OptionList& options) {
       "none");
   options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
                    "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",
-                   "deadlock-timeout", "renew-cap", "lock-at-least", "fault",
-                   "on-acquire-error", "work-connection"},
+                   "deadlock-timeout", "renew-cap", "lock-at-least", "fault", "on-acquire-error",
+                   "work-connection"},
                   [&] { LoadOptions::declare(options); });
   options.at("strategies").default_text = "";  // required
   metrics.declare(options);

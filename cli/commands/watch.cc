@@ -22,7 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kBetweenPictures = 1s, kBetweenKeeps = 10s;
-constexpr unsigned kScrapers = 64;
 
 /// An empty name, as after a trailing comma, would match all keys of the store.
 ValueType<std::string> lock_name() {
@@ -90,21 +89,19 @@ class Display {
 };
 
 /// Serves /metrics; null if they are not asked for.
-std::unique_ptr<exporter::Exporter> serve_metrics(
+std::unique_ptr<exporter::HttpEndpoint> serve_metrics(
     const WatchOptions& options, std::shared_ptr<const exporter::WatchMetrics> metrics,
     Console& console) {
-  constexpr std::string_view kOption = "--metrics-listen";
   if (!options.metrics.listen) return nullptr;
-  must(exporter::available(), kOption);
   exporter::Facts facts{.run = {}, .build = build_facts()};
   if (options.deployment) {
     for (const auto& [store, urls] : options.servers)
       facts.deployments[store] = *options.deployment;
   }
-  auto made = exporter::Exporter::make(std::move(metrics), facts);
-  const auto serving = must(made->serve(*options.metrics.listen, kScrapers), kOption);
-  console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
-  return made;
+  auto serving =
+      must(exporter::serve(std::move(metrics), facts, *options.metrics.listen), "--metrics-listen");
+  console.note(fmt::format("metrics on http://{}/metrics", serving->address().to_string()));
+  return serving;
 }
 
 /// The given servers, without their versions: asking for those requires more permissions.

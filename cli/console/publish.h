@@ -133,8 +133,7 @@ results::Result begin_result(const OutputOptions& options);
 std::string out_path(const OutputOptions& options, const results::Result& result);
 
 /// Saves the result, also as the page of --report, and shows `text`, or without one the result as
-/// the options say. Warns if a rank was lost. Returns the exit code. Steps that may take long or
-/// fail, such as a push, come before it, and after a keep().
+/// the options say. Warns if a rank was lost. Returns the exit code.
 int finish(results::Result& result, const OutputOptions& options, ResultFile& file, Ending ending,
            const std::optional<std::string>& text = {});
 

@@ -86,14 +86,6 @@ ValueType<std::string> server_url(const StoreKind& kind) {
   return parsed(parse, [&kind](const std::string& url) { return kind.display(url).value_or("?"); });
 }
 
-ValueType<std::string> push_url() {
-  const auto parse = [](const std::string& text) {
-    return exporter::parse_push_target(text).map([&](const auto&) { return text; });
-  };
-  return parsed(parse,
-                [](const std::string& url) { return exporter::parse_push_target(url)->display(); });
-}
-
 ValueType<loadgen::Trace> trace_file() {
   const auto parse = [](const std::string& text) {
     return path().parse(text).and_then(
@@ -355,11 +347,6 @@ void MetricsOptions::declare(OptionList& options) {
       .add("linger", "D", linger, duration(0s, 168h),
            "how long to keep serving /metrics after the run")
       .effect = Effect::output;
-  Option& to = options.add("push", "URL", push, push_url(),
-                           "push the final metrics to a Pushgateway: "
-                           "http[s]://[user[:password]@]host[:port][/path]");
-  to.secret = true;
-  to.effect = Effect::output;
 }
 
 void OutputOptions::declare(OptionList& options) {

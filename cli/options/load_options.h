@@ -50,7 +50,6 @@ void take_clients(const std::vector<std::string>& clients, const ServerUrls& ser
 struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;
   Duration linger{};
-  std::optional<std::string> push;  ///< a URL, secrets included
   /// By backend: the value of the label `deployment` for its stores. Empty: no such label.
   std::map<std::string, std::string, std::less<>> deployments;
   bool ready_at_once = true;  ///< false: a strategy is ready once it has worked

@@ -56,7 +56,6 @@ void read_urls(const std::string& text) {
     if (kind->secrecy != nullptr) static_cast<void>(kind->secrecy(text));
   }
   static_cast<void>(parse_tls_query(text));
-  static_cast<void>(exporter::parse_push_target(text));
   if (const auto address = exporter::parse_listen_address(text)) {
     require(exporter::parse_listen_address(address->to_string()).has_value());
   }
