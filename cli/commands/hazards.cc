@@ -207,7 +207,6 @@ int play_hazards(const HazardOptions& given) {
   const std::vector<Cell> cells = cells_of(options, result.skipped);
   result.hazards.emplace();
   const std::string out = out_path(options.output, result);
-  check_history(options.history, options.output, out);
   Session session(options.output);
   Console& console = session.console();
   result.workload = workload_record(given);

@@ -130,7 +130,6 @@ Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& 
                        const std::string& run_id, Console& console) {
   Metrics metrics;
   const MetricsOptions& asked = options.metrics;
-  if (!asked.listen) return metrics;
   metrics.linger_ = asked.linger;
   std::vector<const Descriptor*> strategies;
   for (const Selected& one : selected) {
@@ -144,6 +143,7 @@ Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& 
       metrics.metrics_->set_failing(*strategy, "it has not worked yet");
     }
   }
+  if (!asked.listen) return metrics;
   metrics.endpoint_ =
       must(exporter::serve(metrics.metrics_, facts_of(options, run_id), *asked.listen),
            "--metrics-listen");
@@ -167,7 +167,7 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
   leave_to_the_loads(options_, result_.workload);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
-  check_history(options_.history, options_.output, out_);
+  if (!options_.history.empty()) must(results::check_writable(options_.history), "--history");
   if (options_.hdr.empty()) return;
   // The directory is created if necessary.
   must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hgrm"), "--hdr");
@@ -314,19 +314,17 @@ int Measurement::finish(bool show, Console& console) {
 }
 
 int measure(const RunOptions& options, std::vector<Selected> selected) {
-  auto made = std::make_unique<Measurement>(options, std::move(selected));
-  // Made before the measurement's metrics and servers start threads, and outlives them.
   Session session(options.output);
   Console& console = session.console();
-  const std::unique_ptr<Measurement> one = std::move(made);
-  if (!one->deploy(session)) return session.interrupted_early();
+  Measurement measurement(options, std::move(selected));
+  if (!measurement.deploy(session)) return session.interrupted_early();
 
   ProgressView progress(console, BootClock::now);
-  const std::vector<loadgen::RunPlan> plans = one->plans();
+  const std::vector<loadgen::RunPlan> plans = measurement.plans();
   announce(plans, console);
-  one->take(loadgen::run_plans(plans, progress, session.stop()), console);
-  const int code = one->finish(true, console);
-  one->linger(console, session.stop());
+  measurement.take(loadgen::run_plans(plans, progress, session.stop()), console);
+  const int code = measurement.finish(true, console);
+  measurement.linger(console, session.stop());
   return code;
 }
 

@@ -26,7 +26,7 @@ class Metrics {
   static Metrics start(const LoadOptions& options, const std::vector<Selected>& selected,
                        const std::string& run_id, Console& console);
 
-  /// Observes runs; null if no metrics are asked for.
+  /// Observes runs, whether or not the metrics are served. Never null.
   exporter::RunMetrics* watcher() { return metrics_.get(); }
 
   /// Serves for the time of --linger, or until the stop.
@@ -42,7 +42,7 @@ class Metrics {
 /// this order, plans() and those below only if deploy() returned true.
 class Measurement {
  public:
-  /// Checks everything that needs no server.
+  /// Checks everything that needs no server. Make a Session before, which outlives it.
   Measurement(const RunOptions& options, std::vector<Selected> selected);
   // The plans point to it.
   Measurement(const Measurement&) = delete;

@@ -25,6 +25,7 @@ ProbeFindings& ProbeFindings::operator+=(const ProbeFindings& more) {
   lost_updates += more.lost_updates;
   fence_resets += more.fence_resets;
   leases_lost += more.leases_lost;
+  fence_regressions += more.fence_regressions;
   return *this;
 }
 
@@ -42,6 +43,7 @@ std::string ProbeFindings::to_string() const {
   add("lost updates", lost_updates);
   add("fencing numbers that went back", fence_resets);
   add("leases lost while held", leases_lost);
+  add("grants with old fencing numbers", fence_regressions);
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

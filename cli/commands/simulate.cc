@@ -237,7 +237,6 @@ int simulate_strategies(const SimulateOptions& options) {
   result.workload = workload_record(options);
   result.simulation.emplace();
   const std::string out = out_path(options.output, result);
-  check_history(options.history, out);
   std::ofstream trace;
   if (!options.trace_out.empty()) {
     trace.open(options.trace_out);

@@ -244,28 +244,15 @@ class WatchCommand {
   std::vector<Thread> threads_;  ///< last: they use the others
 };
 
-void check_files(const WatchOptions& options, const results::Result& result) {
-  const std::string& record = options.output.out;
-  if (record.empty()) {
-    must(results::render(result, {}, look_of(options.output)), "--columns");
-    check_report(options.output.report, record);
-  } else {
-    out_path(options.output, result);
-  }
-  if (options.workload.empty()) return;
-  for (const auto& [option, file] : std::vector<std::pair<std::string_view, std::string>>{
-           {"--record", record}, {"--report", options.output.report}}) {
-    if (!same_file(options.workload, file)) continue;
-    throw UsageError("--workload and {} must be different files: both are {}", option,
-                     options.workload);
-  }
-  must(results::check_writable(options.workload), "--workload");
-}
-
 int watch_locks(const WatchOptions& options) {
   results::Result result = begin_result(options.output);
   watch::add_to(result, {});
-  check_files(options, result);
+  if (options.output.out.empty()) {
+    check_output(options.output, result);
+  } else {
+    out_path(options.output, result);
+  }
+  if (!options.workload.empty()) must(results::check_writable(options.workload), "--workload");
   std::vector<std::unique_ptr<watch::Source>> sources;
   for (const auto& [store, urls] : options.servers) {
     for (const std::string& url : urls) {

@@ -147,17 +147,6 @@ bool save_file(const std::filesystem::path& path, const std::string& text, Conso
   return saved->warning.empty();
 }
 
-void check_history(const std::string& history, const OutputOptions& options,
-                   const std::string& out) {
-  if (history.empty()) return;
-  for (const auto& [option, path] : {std::pair("out", out), std::pair("report", options.report),
-                                     std::pair("events", options.events)}) {
-    if (path.empty() || !same_file(history, path)) continue;
-    throw UsageError("--history and --{} must be different files: both are {}", option, path);
-  }
-  must(results::check_writable(history), "--history");
-}
-
 bool close_history(history::Log& history, Console& console) {
   const auto closed = history.close();
   if (!closed) console.warn("--history: " + closed.error());
@@ -225,17 +214,15 @@ results::Result begin_result(const OutputOptions& options) {
           .environment = machine_facts()};
 }
 
-std::string out_path(const OutputOptions& options, const results::Result& result) {
+void check_output(const OutputOptions& options, const results::Result& result) {
   must(results::render(result, {}, look_of(options)), "--columns");
+  if (!options.report.empty()) must(results::check_writable(options.report), "--report");
+}
+
+std::string out_path(const OutputOptions& options, const results::Result& result) {
+  check_output(options, result);
   std::string out =
       options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
-  if (!options.events.empty() && (out == options.events || same_file(out, options.events))) {
-    throw UsageError("--events and --out must be different: both are {}", out);
-  }
-  if (!options.events.empty() && !options.report.empty() &&
-      same_file(options.report, options.events)) {
-    throw UsageError("--events and --report must be different: both are {}", options.report);
-  }
   if (out != kStdout) {
     auto writable = results::check_writable(out);
     if (!writable && options.out.empty()) {
@@ -244,7 +231,6 @@ std::string out_path(const OutputOptions& options, const results::Result& result
     }
     must(std::move(writable), "--out");
   }
-  check_report(options.report, out);
   return out;
 }
 
@@ -264,25 +250,6 @@ int finish(results::Result& result, const OutputOptions& options, ResultFile& fi
   const bool printed = silent || print_text(text ? *text : render(result, options));
   ending.errors |= !saved || !reported || !printed;
   return exit_code_of(ending);
-}
-
-bool same_file(const std::string& one, const std::string& other) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  // Without absolute(), the relative path of a file that does not exist yet stays relative.
-  const auto path_of = [&](const std::string& name) {
-    return fs::weakly_canonical(fs::absolute(name, ignored), ignored);
-  };
-  const fs::path path = path_of(one);
-  return !path.empty() && path == path_of(other) && !fs::is_character_file(path, ignored);
-}
-
-void check_report(const std::string& page, const std::string& out) {
-  if (page.empty()) return;
-  if (same_file(page, out)) {
-    throw UsageError("--report and --out must be different files: both are {}", page);
-  }
-  must(results::check_writable(page), "--report");
 }
 
 bool save_page(const std::string& page, const std::string& path, Console& console) {

@@ -42,10 +42,6 @@ bool save_file(const std::filesystem::path& path, const std::string& text, Conso
                std::string_view what = "",
                const std::function<void(const std::string&)>& told = nullptr);
 
-/// Call before the load: a UsageError if --history is given and cannot be written, or is `out` or
-/// another file of the output.
-void check_history(const std::string& history, const OutputOptions& options,
-                   const std::string& out);
 /// False, with a warning, if the file is not the whole history.
 bool close_history(history::Log& history, Console& console);
 
@@ -127,22 +123,18 @@ void add_to(Ending& ending, const results::Capacity& capacity);
 /// A result with its id and time, the command, this build and this machine.
 results::Result begin_result(const OutputOptions& options);
 
-/// The path of the result file; in the temporary folder if results/runs cannot be written. A
-/// UsageError if the --out file or the --report page cannot be written, or if such a result lacks a
-/// column of --columns. `result` is still empty.
+/// A UsageError if the --report page cannot be written, or if such a result lacks a column of
+/// --columns. `result` is still empty.
+void check_output(const OutputOptions& options, const results::Result& result);
+
+/// check_output(), and the path of the result file; in the temporary folder if results/runs cannot
+/// be written. A UsageError if the --out file cannot be written.
 std::string out_path(const OutputOptions& options, const results::Result& result);
 
 /// Saves the result, also as the page of --report, and shows `text`, or without one the result as
 /// the options say. Warns if a rank was lost. Returns the exit code.
 int finish(results::Result& result, const OutputOptions& options, ResultFile& file, Ending ending,
            const std::optional<std::string>& text = {});
-
-/// Whether both paths lead to the same file, so that one output would replace the other. False for
-/// /dev/null, which may take both.
-bool same_file(const std::string& one, const std::string& other);
-
-/// Call before the load: a UsageError if --report is given and cannot be written, or is `out`.
-void check_report(const std::string& page, const std::string& out);
 
 /// Writes the result as a page, unless `page` is empty, and says where. False if it could not be
 /// written there. `out` is the path of the result file.

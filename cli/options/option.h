@@ -168,6 +168,8 @@ class OptionList {
             const std::function<void()>& declare);
   void read_config();
   void read_environment();
+  /// Refuses outputs of which one would replace another.
+  void check_outputs() const;
 
   std::string command_;
   std::string group_ = "Options";
@@ -306,6 +308,10 @@ ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) 
 
 /// Values as text, by the name of their option.
 using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+/// Whether both paths lead to the same file, so that one output would replace the other. False for
+/// /dev/null, which may take both.
+bool same_file(const std::string& one, const std::string& other);
 
 /// Reads a TOML file whose keys are the names of `options`. Keys in the command's own table win
 /// over those outside of tables; tables of other commands are skipped. Values are checked later,
