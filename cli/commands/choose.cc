@@ -4,7 +4,6 @@
 #include "choose/answer.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
-#include "cli/options/text.h"
 #include "hazards/scenario.h"
 #include "results/file/json.h"
 #include "results/stats/figures.h"
@@ -144,8 +143,11 @@ int tell(const choose::Answer& answer, const ChooseOptions& options, Ending endi
   const OutputOptions& output = options.output;
   results::Look look = look_of(output);
   look.style.remedy = "--format markdown shows them";
+  ChooseOptions given = options;
+  OptionList asked(ChooseOptions::kCommand);
+  given.declare_requirements(asked);
   const bool told = silent || print_text(output.format == Format::json
-                                             ? choose::to_json(answer)
+                                             ? choose::to_json(answer, asked.record())
                                              : choose::to_text(answer, look, options.why));
   ending.errors |= !told;
   ending.threshold_missed = answer.ranked.empty() || !answer.too_busy.empty();

@@ -5,10 +5,8 @@
 #include <new>
 
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "hazards/messages.h"
 #include "strategies/store.h"
 

@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <thread>
 
 #include "choose/answer.h"
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "loadgen/cluster/link.h"
 #include "strategies/number.h"
 #include "strategies/registry.h"
@@ -85,6 +84,13 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
     check_endpoint(findings, store.name, store.name, url, request.command_timeout);
     if (findings.back().good) check_connections(findings, store, url, request);
   }
+}
+
+/// The kernel's clock source, such as "tsc". Reading a slow one takes longer than some locks.
+std::string clock_source() {
+  std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  std::string source;
+  return std::getline(file, source) ? source : "unknown";
 }
 
 /// Checks this machine and build.

@@ -3,7 +3,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "hazards/player.h"
 
 namespace lockbench::cli {

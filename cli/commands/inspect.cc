@@ -1,10 +1,9 @@
-#include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
@@ -100,39 +99,17 @@ std::string joined(const Json& list, std::string_view separator, std::string_vie
 }
 
 std::string traits_text(const Json& traits) {
-  std::vector<std::string> words;
   const auto expiry = traits["expiry"].get<std::string>();
-  words.push_back(expiry == "none" ? "never expires" : "expires by " + expiry);
-  words.push_back(
-      fmt::format("owner check on release: {}", traits["release_check"].get<std::string>()));
+  std::vector<std::string> words{
+      expiry == "none" ? "never expires" : "expires by " + expiry,
+      fmt::format("owner check on release: {}", traits["release_check"].get<std::string>())};
   if (!traits["promises_exclusion"]) words.emplace_back("a control: promises no exclusion");
-  if (traits["one_process"]) words.emplace_back("within one process only");
-  if (traits["ttl_in_seconds"]) words.emplace_back("TTL in whole seconds");
-  for (const char* name : {"reentrant", "fencing", "fair"}) {
-    if (traits[name]) words.emplace_back(name);
-  }
-  if (traits["shared"]) words.emplace_back("a shared mode");
   if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
-  if (traits["needs_replicas"]) words.emplace_back("needs a server with replicas");
-  return fmt::format("{}", fmt::join(words, "; "));
-}
-
-/// The scenarios that break the strategy, one line per outcome.
-std::vector<std::string> hazard_lines(const Json& hazards) {
-  std::vector<std::string> lines;
-  for (const Json& hazard : hazards) {
-    const auto outcome = hazard["outcome"].get<std::string>() + ": ";
-    const auto scenario = hazard["scenario"].get<std::string>();
-    const auto known = std::ranges::find_if(
-        lines, [&](const std::string& line) { return line.starts_with(outcome); });
-    if (known == lines.end()) {
-      lines.push_back(outcome + scenario);
-    } else {
-      *known += ", " + scenario;
-    }
+  for (const char* name : {"one_process", "ttl_in_seconds", "reentrant", "fencing", "fair",
+                           "shared", "needs_replicas"}) {
+    if (traits[name]) words.push_back(boost::replace_all_copy(std::string(name), "_", " "));
   }
-  if (lines.empty()) lines.emplace_back("none known");
-  return lines;
+  return fmt::format("{}", fmt::join(words, "; "));
 }
 
 /// When and how a timer renews the lock, and the choices of --renew.
@@ -165,9 +142,14 @@ void print_strategy(const Json& strategy) {
   line("waiting", fmt::format("{}; --wait: {}", traits["waiting"].get<std::string>(),
                               joined(traits["waiting_choices"], ", ", "no choice")));
   line("renewal", renewal_line(strategy));
+  std::map<std::string, std::vector<std::string>> hazards;
+  for (const Json& hazard : strategy["hazards"]) {
+    hazards[hazard["outcome"].get<std::string>()].push_back(hazard["scenario"].get<std::string>());
+  }
+  if (hazards.empty()) line("hazards", "none known");
   std::string_view label = "hazards";
-  for (const std::string& text : hazard_lines(strategy["hazards"])) {
-    line(std::exchange(label, ""), text);
+  for (const auto& [outcome, scenarios] : hazards) {
+    line(std::exchange(label, ""), fmt::format("{}: {}", outcome, fmt::join(scenarios, ", ")));
   }
   line("source", strategy["source"].get<std::string>());
   line("here", here + "\n");

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"

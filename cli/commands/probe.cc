@@ -2,7 +2,6 @@
 #include <random>
 
 #include "cli/commands/prober.h"
-#include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "strategies/thread.h"
 

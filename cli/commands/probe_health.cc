@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/console/facts.h"
+#include "cli/console/publish.h"
 
 namespace lockbench::cli {
 namespace {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "cli/console/watch_view.h"
 #include "exporter/exporter.h"

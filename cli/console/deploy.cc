@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "cli/options/text.h"
-
 namespace lockbench::cli {
 namespace {
 

@@ -1,20 +1,24 @@
 #include "cli/console/publish.h"
 
+#include <fmt/chrono.h>
 #include <fmt/ranges.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <random>
+#include <thread>
 
-#include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
+#include "version.h"
 
 namespace lockbench::cli {
 namespace {
@@ -48,6 +52,34 @@ std::string fallback_path(const results::Result& result) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   return (error ? "/tmp" : folder) / fmt::format("lockbench-{}.json", result.id);
+}
+
+std::string cpu_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t value = line.find(": ");
+    if (value != std::string::npos) return line.substr(value + 2);
+  }
+  return "unknown";
+}
+
+std::string kernel() {
+  utsname name{};
+  if (uname(&name) != 0) return "unknown";
+  return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+}
+
+std::uint64_t memory_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_size = sysconf(_SC_PAGESIZE);
+  if (pages < 0 || page_size < 0) return 0;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size);
+}
+
+std::tm utc(WallTime time) {
+  return fmt::gmtime(std::chrono::system_clock::to_time_t(
+      std::chrono::time_point_cast<std::chrono::system_clock::duration>(time)));
 }
 
 }  // namespace
@@ -203,6 +235,25 @@ void add_to(Ending& ending, const results::Capacity& capacity) {
   const bool shown = planned ? *planned <= capacity.lowest : capacity.lowest > 0;
   ending.threshold_missed |= !shown && !planned && std::isfinite(capacity.highest);
   ending.undecided |= !shown;
+}
+
+results::Build build_facts() { return {LOCKBENCH_VERSION, LOCKBENCH_COMMIT, LOCKBENCH_BUILD_TYPE}; }
+
+std::string build_line(const results::Build& build) {
+  return fmt::format("{} ({}, {})", build.version, build.commit, build.build_type);
+}
+
+results::Environment machine_facts() {
+  return {.cpu = cpu_model(),
+          .cores = static_cast<int>(std::thread::hardware_concurrency()),
+          .kernel = kernel(),
+          .memory_bytes = memory_bytes()};
+}
+
+std::string rfc3339(WallTime time) { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc(time)); }
+
+std::string run_id(WallTime time, std::uint32_t random) {
+  return fmt::format("{:%Y%m%dT%H%M%SZ}-{:06x}", utc(time), random & 0xffffffU);
 }
 
 results::Result begin_result(const OutputOptions& options) {

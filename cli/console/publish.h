@@ -118,6 +118,21 @@ Ending ending_of(const results::Result& result);
 /// Adds what a capacity shows: whether its objective is kept at the planned rate, or at any.
 void add_to(Ending& ending, const results::Capacity& capacity);
 
+// This program, this machine and the time, as results and messages tell them.
+
+results::Build build_facts();
+/// "0.1.0 (05a4e27, Release)"
+std::string build_line(const results::Build& build);
+
+/// This machine, without servers.
+results::Environment machine_facts();
+
+/// "2026-11-21T01:25:30Z"
+std::string rfc3339(WallTime time);
+
+/// "20261121T012530Z-4f3a9c": sorts by time; `random` keeps runs of the same second apart.
+std::string run_id(WallTime time, std::uint32_t random);
+
 // The beginning and the end of every command that saves a result.
 
 /// A result with its id and time, the command, this build and this machine.

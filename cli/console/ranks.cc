@@ -8,7 +8,6 @@
 #include <set>
 #include <thread>
 
-#include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "exporter/exporter.h"

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "results/file/model.h"
+#include "results/tables/text.h"
 #include "strategies/duration.h"
 
 namespace lockbench::cli {
@@ -324,5 +325,16 @@ tl::expected<std::vector<std::string>, std::string> read_secrets(const std::stri
 
 /// The lines that are not blank, without blanks around them.
 std::vector<std::string> lines_with_values(const std::string& text);
+
+// Texts that are shown.
+
+/// The message as one line that is safe to show: without control characters, and with *** instead
+/// of the credentials of every URL and the password of every DSN.
+std::string presentable(std::string_view message);
+
+/// Whether a URL or "key=value" settings contain a password.
+bool holds_password(std::string_view text);
+
+using results::did_you_mean;
 
 }  // namespace lockbench::cli

@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "cli/options/option.h"
-#include "cli/options/text.h"
 #include "results/tables/text.h"
 #include "strategies/number.h"
 

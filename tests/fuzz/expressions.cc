@@ -2,7 +2,6 @@
 #include <string>
 
 #include "cli/options/option.h"
-#include "cli/options/text.h"
 #include "exporter/addresses.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/duration_distribution.h"

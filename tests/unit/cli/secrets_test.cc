@@ -1,4 +1,4 @@
-#include "cli/options/text.h"
+#include "cli/options/option.h"
 #include "tests/support/variable.h"
 #include "tests/unit/cli/fixtures.h"
 
