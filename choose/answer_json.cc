@@ -14,8 +14,8 @@ Json where_there(const std::optional<T>& value) {
 
 Json record_json(const std::map<std::string, results::OptionValue>& options) {
   Json json = Json::object();
-  for (const auto& [name, value] : options) {
-    std::visit([&](const auto& plain) { json[name] = plain; }, value);
+  for (const auto& option : options) {
+    std::visit([&](const auto& plain) { json[option.first] = plain; }, option.second);
   }
   return json;
 }

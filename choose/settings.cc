@@ -55,21 +55,6 @@ Duration rounded(Duration ttl, const Traits& traits) {
   return 100ms * ((ttl + 100ms - 1ns) / 100ms);
 }
 
-/// The run with as many held locks as there are clients, or the next larger number, or the largest;
-/// of its repetitions, the one with the latest renewal.
-const results::Run* run_for(const std::vector<const results::Run*>& runs, std::uint64_t clients) {
-  const results::Run* found = nullptr;
-  for (const results::Run* run : runs) {
-    if (!run->renewal || run->renewal->slip.count == 0) continue;
-    const auto held = run->load.held_locks, best = found ? found->load.held_locks : std::nullopt;
-    const bool better = !found || (held == best ? run->renewal->slip.max > found->renewal->slip.max
-                                   : best < clients ? held > best
-                                                    : held >= clients && held < best);
-    if (better) found = run;
-  }
-  return found;
-}
-
 Duration to_duration(double seconds) {
   // NaN counts as no stall.
   return std::chrono::duration_cast<Duration>(
@@ -134,18 +119,6 @@ std::string outlasts(Duration fault) {
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
   Stall stall = longest_stall(strategy, evidence);
-  const auto measured =
-      evidence.experiment([](const results::Load& load) { return load.held_locks.has_value(); });
-  const auto clients = static_cast<std::uint64_t>(requirements.clients.value_or(1));
-  if (const auto* run = run_for(measured.runs, clients)) {
-    const double latest = run->renewal->slip.max;
-    const Duration slip = to_duration(latest);
-    if (slip > stall.longest) {
-      stall = {slip, fmt::format("with {} locks held, renewals were at most {} late ({})",
-                                 human_count(static_cast<double>(*run->load.held_locks)),
-                                 human_seconds(latest), measured.source)};
-    }
-  }
   add_round_trip(stall, requirements);
   const SafeSession& safe = strategy.safe_session;
   const Duration least = std::max(kRenewedTtl, safe.shortest);
