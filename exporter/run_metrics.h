@@ -160,7 +160,9 @@ class RunMetrics : public loadgen::RunWatcher {
     bool cut = false;  ///< the live run counts up to that beat
   };
 
-  Entry* find(std::string_view strategy);
+  /// Under the mutex. Nothing if the strategy is unknown.
+  template <class Change>
+  void change(std::string_view strategy, const Change& change);
   double jain_of(const Entry& entry) const;
 
   const Now now_;
