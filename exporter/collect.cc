@@ -183,8 +183,7 @@ constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_ttl_seconds", kGauge, "Time to live that the latest run asks for.",
      present<&Present::ttl_seconds>},
     {"lockbench_fairness_jain", kGauge,
-     "Jain's index over the clients' sections of the last 30 to 60 s of the latest run; 0: there "
-     "were none.",
+     "Jain's index over the clients' sections of the latest run; 0: there were none.",
      present<&Present::jain>},
     {"lockbench_fault_active", kGauge, "1 while the fault is in force.",
      [](const StrategyMetrics& m, Series& series) {

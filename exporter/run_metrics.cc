@@ -36,24 +36,19 @@ void add_run(const loadgen::RunShared& run, Totals& totals) {
   totals.fence_resets += audit.fence_resets;
 }
 
-/// This process's clients that share the load: all but rivals.
-std::size_t dividing_clients(const loadgen::RunShared& run) {
-  return static_cast<std::size_t>(std::min(run.share.count(), run.workload.scheduled_clients()));
+/// Jain's index over the sections of this process's clients that share the load: all but rivals. 0
+/// if there are none.
+double jain_of(const loadgen::RunShared& run) {
+  std::vector<std::uint64_t> sections;
+  for (int i = 0; i < std::min(run.share.count(), run.workload.scheduled_clients()); ++i) {
+    const auto& client = run.recorder.client(run.share.number(i));
+    sections.push_back(client.total(loadgen::Count::sections, loadgen::Phase::measured));
+  }
+  const bool none = std::ranges::all_of(sections, [](std::uint64_t own) { return own == 0; });
+  return none ? 0 : results::jain_index(sections);
 }
 
 }  // namespace
-
-double FairnessWindow::jain(const std::vector<std::uint64_t>& sections, TimePoint now) {
-  std::vector<std::uint64_t> lately(sections.size());
-  std::ranges::transform(sections, older_, lately.begin(), std::minus());
-  if (now - newer_at_ >= kShortest) {
-    older_ = std::move(newer_);
-    newer_ = sections;
-    newer_at_ = now;
-  }
-  const bool none = std::ranges::all_of(lately, [](std::uint64_t own) { return own == 0; });
-  return none ? 0 : results::jain_index(lately);
-}
 
 void LatencyBuckets::add(const loadgen::HistogramSnapshot& fine) {
   std::size_t coarse = 0;
@@ -103,21 +98,10 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     metrics.present.clients = static_cast<std::uint64_t>(run.share.count());
     metrics.present.target_sections_per_second =
         run.workload.rate.value_or(0) * run.share.count() / run.share.clients;
-    metrics.present.jain = jain_of(entry);
+    metrics.present.jain = jain_of(run);
     metrics.present.stuck = run.handoff.stuck();
   }
   return all;
-}
-
-double RunMetrics::jain_of(const Entry& entry) const {
-  const loadgen::RunShared& run = *entry.live;
-  std::vector<std::uint64_t> sections(dividing_clients(run));
-  for (std::size_t i = 0; i < sections.size(); ++i) {
-    const int client = run.share.number(static_cast<int>(i));
-    sections[i] =
-        run.recorder.client(client).total(loadgen::Count::sections, loadgen::Phase::measured);
-  }
-  return entry.fairness->jain(sections, now_());
 }
 
 template <class Change>
@@ -133,7 +117,6 @@ void RunMetrics::run_begins(const loadgen::RunShared& run) {
     entry.live = &run;
     entry.at_beat.reset();
     entry.cut = false;
-    entry.fairness.emplace(dividing_clients(run), now_());
     entry.finished.present.ttl_seconds = seconds(run.workload.ttl);
   });
 }
@@ -141,7 +124,7 @@ void RunMetrics::run_begins(const loadgen::RunShared& run) {
 void RunMetrics::run_ends(const loadgen::RunShared& run, const results::Run* result) {
   change(run.strategy.name, [&](Entry& entry) {
     if (entry.live != &run) return;
-    entry.finished.present.jain = jain_of(entry);
+    entry.finished.present.jain = jain_of(run);
     entry.live = nullptr;
     if (entry.cut) {
       entry.finished.totals = *entry.at_beat;

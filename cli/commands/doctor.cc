@@ -1,4 +1,3 @@
-#include <fstream>
 #include <thread>
 
 #include "choose/answer.h"
@@ -80,18 +79,9 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
   }
 }
 
-/// The kernel's clock source, such as "tsc". Reading a slow one takes longer than some locks.
-std::string clock_source() {
-  std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-  std::string source;
-  return std::getline(file, source) ? source : "unknown";
-}
-
 /// Checks this machine and build.
 std::vector<Finding> check_machine(const deployment::Request& request) {
   const unsigned cores = std::thread::hardware_concurrency();
-  const std::string clock = clock_source();
-  const bool slow = clock == "hpet" || clock == "acpi_pm" || clock == "jiffies";
   const auto needed = deployment::open_files_for(request, all_strategies());
   const std::uint64_t limit = testbed::hard_open_file_limit();
   const auto account = testbed::server_account();
@@ -100,7 +90,6 @@ std::vector<Finding> check_machine(const deployment::Request& request) {
       {"cores", true,
        cores > 1 ? fmt::format("{}", cores)
                  : "1: clients and servers will share it, which distorts every figure"},
-      {"clock source", true, clock + (slow ? ": slow to read, which distorts short times" : "")},
       {"open files", limit >= needed,
        fmt::format("at most {}; {} clients need up to {}", limit, request.clients, needed)},
       {"private servers", account.has_value(),

@@ -130,7 +130,10 @@ int probe(const ProbeOptions& given) {
   console.note(fmt::format("probing {} {}, {} sections per second each (run {})", selected.size(),
                            selected.size() == 1 ? "strategy" : "strategies", *options.workload.rate,
                            id));
-  Common common(options, *metrics.watcher(), console);
+  std::optional<TimePoint> until;
+  if (options.duration) until = TimePoint::clock::now() + *options.duration;
+  Common common{
+      .options = options, .metrics = *metrics.watcher(), .console = console, .until = until};
   return probe_all(id, selected, common, session.stop());
 }
 

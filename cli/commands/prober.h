@@ -25,8 +25,6 @@ inline constexpr Duration kBetweenProgress = 1s;
 inline constexpr WaitPolicy kReconnecting = {.kind = WaitKind::backoff, .min = 200ms, .max = 10s};
 // A strategy counts as working again after so long without a failure, or longer (see calm_of).
 inline constexpr Duration kCalm = 5s;
-// Between readings of the files with the servers' URLs.
-inline constexpr Duration kBetweenReadings = 10s;
 // Between new connections of a strategy. Clients keep theirs, and would not notice that others
 // cannot connect.
 inline constexpr Duration kBetweenConnections = 15s;
@@ -41,7 +39,6 @@ struct ProbeOptions : LoadOptions {
   static constexpr std::string_view kCommand = "probe";
   std::optional<Duration> duration;
   std::optional<std::string> deployment;
-  std::vector<std::string> args;  ///< all of this, as given
 
   ProbeOptions() {
     workload.clients = 4;
@@ -93,55 +90,19 @@ struct ProbeOptions : LoadOptions {
 };
 
 /// What the probers of one command share. Thread-safe.
-class Common {
- public:
-  Common(const ProbeOptions& given, exporter::RunMetrics& run_metrics, Console& of)
-      : options(given), metrics(run_metrics), console(of), servers_(given.servers) {
-    if (given.duration) until = TimePoint::clock::now() + *given.duration;
-  }
-
+struct Common {
   const ProbeOptions& options;
   exporter::RunMetrics& metrics;
   Console& console;
   std::optional<TimePoint> until;
-
-  /// The URLs of the servers, as their files give them now.
-  std::vector<std::string> urls(std::string_view backend) {
-    const std::scoped_lock lock(mutex_);
-    const TimePoint now = TimePoint::clock::now();
-    if (now - read_at_ >= kBetweenReadings) {
-      read_at_ = now;
-      read();
-    }
-    const auto found = servers_.find(backend);
-    return found == servers_.end() ? std::vector<std::string>() : found->second;
-  }
+  std::mutex mutex{};
+  std::set<std::string> warned{};
 
   /// Several strategies find the same about their server.
   void warn_once(const std::string& line) {
-    const std::scoped_lock lock(mutex_);
-    if (warned_.insert(line).second) console.warn("warning: " + line);
+    const std::scoped_lock lock(mutex);
+    if (warned.insert(line).second) console.warn("warning: " + line);
   }
-
- private:
-  /// A file that is just being written may be incomplete: URLs that it lacks stay.
-  void read() {
-    ProbeOptions now;
-    OptionList list = options_of(now);
-    try {
-      list.read(options.args);
-    } catch (const UsageError&) {
-      return;
-    }
-    for (auto& [store, urls] : now.servers) {
-      if (!urls.empty()) servers_[store] = std::move(urls);
-    }
-  }
-
-  std::mutex mutex_;
-  ServerUrls servers_;
-  TimePoint read_at_ = TimePoint::clock::now();
-  std::set<std::string> warned_;
 };
 
 /// By then each lock has been tried again.
@@ -204,16 +165,12 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
  private:
   const Descriptor& strategy() const { return *plan_.strategies.front(); }
 
-  /// Checks the servers before the first round, and after their URLs have changed. Returns why they
-  /// cannot be used; empty: they can.
+  /// Checks the servers before the first round. Returns why they cannot be used; empty: they can.
   std::string reach(const std::stop_token& stop) {
-    const std::vector<std::string> urls = common_.urls(strategy().backend);
-    if (urls == urls_) return {};
-    ProbeOptions options = common_.options;
-    options.servers[std::string(strategy().backend)] = urls;
+    if (reached_) return {};
     std::vector<Selected> selected = {selected_};
     std::vector<results::Skipped> skipped;
-    const auto servers = deploy(options, selected, skipped, stop);
+    const auto servers = deploy(common_.options, selected, skipped, stop);
     if (!servers && !skipped.empty()) {
       skipped_ = skipped.front().reason;
       tell(std::nullopt);
@@ -222,7 +179,7 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
     if (!servers) return servers.error();
     for (const std::string& line : servers->warnings) common_.warn_once(line);
     plan_.endpoints = servers->endpoints;
-    urls_ = urls;
+    reached_ = true;
     return {};
   }
 
@@ -261,10 +218,6 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
     }
     health_.on_progress(progress);
     if (!measuring) return;
-    if (common_.urls(strategy().backend) != urls_ && !over_.stop_requested()) {
-      health_.say("its servers' URLs have changed: connecting again");
-      over_.request_stop();
-    }
     try_connection();
     // What it did itself was no pause.
     beaten_at_ = TimePoint::clock::now();
@@ -383,13 +336,12 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
   const Selected selected_;
   Common& common_;
   ProbeHealth health_;
-  std::vector<std::string> urls_;  ///< of its servers, as they were last reached
   std::optional<std::string> skipped_;
   double due_ = 0;  ///< sections, or a part of one, that were due during an outage
   std::optional<TimePoint> restarted_at_;
   TimePoint next_connection_;
   ProbeFindings violations_;
-  bool broken_ = false, had_errors_ = false, gave_up_ = false;
+  bool reached_ = false, broken_ = false, had_errors_ = false, gave_up_ = false;
   // Of the current round:
   std::stop_source over_;
   const loadgen::RunShared* live_ = nullptr;

@@ -16,11 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double kLongestYears = 1;  // of a seed: the audit's clock has a year
-
 struct SimulateOptions : LoadOptions {
   static constexpr std::string_view kCommand = "simulate";
-  std::optional<double> years;
   std::vector<int> regions;
   std::vector<simulate::Pauses> pauses;
   std::string faults_file, trace_out, history;
@@ -33,8 +30,9 @@ struct SimulateOptions : LoadOptions {
 
   void declare(OptionList& options) {
     options.heading("Simulation");
-    options.add("years", "Y", years, number(0.0001, kLongestYears),
-                "simulated time of each seed, instead of --duration", "none");
+    // The audit's clock has a year.
+    options.add("duration", "D", workload.duration, duration(1ms, 8766h),
+                "simulated time of each seed, up to a year");
     options.add("regions", "NAME,...", regions,
                 parsed(simulate::find_region,
                        [](int region) { return std::string(simulate::region_name(region)); }),
@@ -81,14 +79,6 @@ struct SimulateOptions : LoadOptions {
 
   void complete(const OptionList& options) {
     LoadOptions::complete(options);
-    if (years && options.given("duration")) {
-      throw UsageError("--years cannot be combined with --duration");
-    }
-    constexpr double kYear = 365.25 * 24 * 3600;
-    if (years) {
-      workload.duration =
-          std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*years * kYear));
-    }
     if (seeds > 1 && !trace_out.empty()) throw UsageError("--trace-out requires --seeds 1");
     if (seeds > 1 && !history.empty()) throw UsageError("--history requires --seeds 1");
     faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
