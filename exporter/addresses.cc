@@ -1,4 +1,4 @@
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

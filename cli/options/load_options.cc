@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 #include "loadgen/cluster/link.h"
 #include "strategies/programs/program.h"
 #include "strategies/store.h"

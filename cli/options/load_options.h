@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "cli/options/option.h"
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 #include "history/operation.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"

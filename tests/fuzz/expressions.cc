@@ -2,7 +2,7 @@
 #include <string>
 
 #include "cli/options/option.h"
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/duration_distribution.h"
 #include "loadgen/run/fault.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 #include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"

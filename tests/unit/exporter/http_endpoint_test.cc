@@ -8,7 +8,6 @@
 #include <new>
 #include <thread>
 
-#include "exporter/addresses.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
 #include "tests/support/tcp_client.h"
