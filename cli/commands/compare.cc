@@ -41,9 +41,9 @@ struct CompareOptions {
     options.only({"format", "columns", "quiet"}, [&] { output.declare(options); });
   }
 
-  void complete(const OptionList& /*options*/) const {
-    if (repeat && !run) throw UsageError("--repeat requires --run");
-    if (strict_gate && fail_on.empty()) throw UsageError("--strict-gate requires --fail-on");
+  void complete(const OptionList& options) const {
+    options.needs("repeat", run, "--run");
+    options.needs("strict-gate", !strict_gate || !fail_on.empty(), "--fail-on");
     if (output.format == Format::json && !output.columns.empty()) {
       throw UsageError("--columns: JSON has no columns to choose: use --format csv");
     }

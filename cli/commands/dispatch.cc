@@ -95,8 +95,7 @@ int choose_and_execute(std::span<const std::string> args) {
   const bool usual = first.starts_with('-') || args.empty();
   const auto command =
       usual ? commands.begin() : std::ranges::find(commands, first, &Command::name);
-  auto ranks = loadgen::cluster::launched();
-  if (ranks && ranks->size < 2) ranks.reset();
+  const auto ranks = rank_count() > 1 ? loadgen::cluster::launched() : std::nullopt;
   if (command == commands.end()) {
     if (ranks && ranks->rank > 0) return exit_code::kFine;
     throw no_such_command(first, commands);

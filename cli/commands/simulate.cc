@@ -79,8 +79,8 @@ struct SimulateOptions : LoadOptions {
 
   void complete(const OptionList& options) {
     LoadOptions::complete(options);
-    if (seeds > 1 && !trace_out.empty()) throw UsageError("--trace-out requires --seeds 1");
-    if (seeds > 1 && !history.empty()) throw UsageError("--history requires --seeds 1");
+    options.needs("trace-out", seeds == 1, "--seeds 1");
+    options.needs("history", seeds == 1, "--seeds 1");
     faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
   }
 };

@@ -303,9 +303,7 @@ void WatchOptions::complete(const OptionList& options) {
   if (std::ranges::none_of(servers, [](const auto& urls) { return !urls.second.empty(); })) {
     throw UsageError("nothing to watch: give servers, such as --redis URL");
   }
-  if (options.given("lock-table") && !options.given("postgres")) {
-    throw UsageError("--lock-table requires --postgres");
-  }
+  options.needs("lock-table", options.given("postgres"), "--postgres");
 }
 
 watch::LedgerOptions WatchOptions::ledger_options() const {

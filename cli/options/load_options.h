@@ -45,6 +45,9 @@ void declare_clients(OptionList& options, std::vector<std::string>& clients);
 void take_clients(const std::vector<std::string>& clients, const ServerUrls& servers,
                   std::vector<std::string>& strategies);
 
+/// How many ranks were launched; 1 without a launcher.
+int rank_count();
+
 /// Where the metrics go.
 struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;

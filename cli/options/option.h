@@ -148,6 +148,10 @@ class OptionList {
   /// For changing its help. Throws if there is none of that name.
   Option& at(std::string_view name);
   bool given(std::string_view name) const;
+  /// Refuses the option, if it is given, unless what it requires is there.
+  void needs(std::string_view name, bool there, std::string_view required) const {
+    if (given(name) && !there) throw UsageError("--{} requires {}", name, required);
+  }
 
   /// Reads the arguments, the TOML file that they name, and secrets in the environment. The command
   /// line wins over the file, and the file over the environment.
