@@ -51,7 +51,7 @@ struct WatchOptions {
   std::optional<std::string> deployment;  ///< its name, for metrics and texts
   std::vector<std::string> never_released;
   std::optional<Duration> held_longer, duration;
-  bool show_owners = false;
+  bool no_screen = false, show_owners = false;
   std::string workload;  ///< the file to write; empty: none
   MetricsOptions metrics;
   OutputOptions output;  ///< `out` is --record

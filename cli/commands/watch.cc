@@ -7,7 +7,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
-#include "cli/console/watch_lines.h"
+#include "cli/console/watch_view.h"
 #include "exporter/exporter.h"
 #include "results/file/save.h"
 #include "strategies/carrier.h"
@@ -47,6 +47,44 @@ void say_that_it_is_watched(Option& option) {
     if (at != std::string::npos) option.help.replace(at, from.size(), to);
   }
 }
+
+/// Shows the watch as it goes on: on a terminal the tables, redrawn every second; elsewhere lines.
+class Display {
+ public:
+  Display(const WatchOptions& options, Console& console)
+      : console_(console),
+        draws_(!options.output.quiet && !options.no_screen && is_terminal(stderr)),
+        // A watch with an end reports what it could not see then.
+        lines_(!options.duration) {}
+  Display(const Display&) = delete;
+  Display& operator=(const Display&) = delete;
+  /// Moves the cursor below the tables.
+  ~Display() {
+    if (drawn_) static_cast<void>(write_to(STDERR_FILENO, "\r\n"));
+  }
+
+  /// False if the terminal is gone.
+  bool show(const watch::Picture& picture) {
+    if (draws_) {
+      const ScreenSize size = screen_size(STDERR_FILENO);
+      const results::TextStyle style{
+          .color = may_color(stderr), .ascii = !is_utf8_locale(), .width = size.columns};
+      drawn_ = true;
+      return write_to(STDERR_FILENO,
+                      frame(watch_view(picture, size.lines, style, console_.latest())));
+    }
+    for (const std::string& line : lines_.lines(picture)) {
+      console_.note(rfc3339(std::chrono::system_clock::now()) + " " + line);
+    }
+    return true;
+  }
+
+ private:
+  Console& console_;
+  const bool draws_;
+  bool drawn_ = false;
+  WatchLines lines_;
+};
 
 /// Serves /metrics; null if they are not asked for.
 std::unique_ptr<exporter::HttpEndpoint> serve_metrics(
@@ -129,32 +167,25 @@ class WatchCommand {
   }
 
   void watch_on() {
-    // A watch with an end reports what it could not see then. A terminal shows the summary in
-    // place.
-    Console& console = session_.console();
-    WatchLines lines(!options_.duration, !console.terminal());
+    Display display(options_, session_.console());
     const std::stop_token stop = session_.stop();
     std::optional<TimePoint> until;
     TimePoint next = TimePoint::clock::now();
     if (options_.duration) until = next + *options_.duration;
     TimePoint keep_at = next + kBetweenKeeps;
-    while (!stop.stop_requested()) {
+    for (bool stay = true; stay && !stop.stop_requested();) {
       next += kBetweenPictures;
       Carrier::current().wait(nullptr, until ? std::min(next, *until) : next, stop);
       const TimePoint now = TimePoint::clock::now();
       if (until && now >= *until) break;
       const watch::Picture picture = read(now);
-      for (const std::string& line : lines.lines(picture)) {
-        console.note(rfc3339(std::chrono::system_clock::now()) + " " + line);
-      }
-      console.status(summary_of(picture));
+      stay = display.show(picture);
       if (now >= keep_at) {
         keep_at = now + kBetweenKeeps;
         keep(picture);
       }
       next = std::max(next, now - kBetweenPictures);  // after a suspension, no catching up
     }
-    console.status("");
   }
 
   watch::Picture read(TimePoint now) {
@@ -225,7 +256,7 @@ int watch_locks(const WatchOptions& options) {
     }
   }
 
-  Session session(options.output, true, "stopping");
+  Session session(options.output, false, "stopping");
   const auto metrics = std::make_shared<exporter::WatchMetrics>();
   const auto exported = serve_metrics(options, metrics, session.console());
   for (const auto& source : sources) {
@@ -280,6 +311,7 @@ void WatchOptions::declare(OptionList& options) {
               "time to wait for one answer from a store");
   options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to watch",
               "until it is stopped");
+  options.add_flag("no-screen", no_screen, "print lines of text, even on a terminal");
   options.add_flag("show-owners", show_owners,
                    "show process, application and address of holders, or the beginning of their "
                    "tokens, instead of hashes; metrics never have them");

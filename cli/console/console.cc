@@ -1,12 +1,17 @@
 #include "cli/console/console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include "cli/options/option.h"
 #include "results/tables/text.h"
@@ -16,6 +21,7 @@ namespace lockbench::cli {
 namespace {
 
 constexpr std::string_view kClearLine = "\r\x1b[K";
+constexpr std::size_t kMostLatest = 3;
 
 // Thread-safe, as nothing in this program changes the environment.
 std::string_view environment(const char* name) {
@@ -27,13 +33,6 @@ std::string_view environment(const char* name) {
 void write(std::FILE* stream, std::string_view text) noexcept {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
   static_cast<void>(std::fflush(stream));
-}
-
-/// The width of a terminal; 80 if it does not tell.
-std::size_t columns_of(std::FILE* terminal) {
-  winsize size{};
-  const bool told = ioctl(fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return told ? size.ws_col : 80;
 }
 
 std::string in_locale(std::string_view line) {
@@ -49,7 +48,7 @@ bool is_terminal(std::FILE* stream) {
 bool may_color(std::FILE* stream) { return is_terminal(stream) && environment("NO_COLOR").empty(); }
 
 std::optional<std::size_t> output_width(std::FILE* stream) {
-  if (is_terminal(stream)) return columns_of(stream);
+  if (is_terminal(stream)) return screen_size(fileno(stream)).columns;
   const auto width = parse_number<std::size_t>(environment("COLUMNS"));
   return width > 0U ? width : std::nullopt;
 }
@@ -73,13 +72,20 @@ void Console::warn(std::string_view line) {
   const std::scoped_lock lock(mutex_);
   const std::string_view clear = status_.empty() ? "" : kClearLine;
   write(stream_, fmt::format("{}{}\n{}", clear, shown, status_));
+  latest_.push_back(shown);
+  if (latest_.size() > kMostLatest) latest_.pop_front();
+}
+
+std::vector<std::string> Console::latest() const {
+  const std::scoped_lock lock(mutex_);
+  return {latest_.begin(), latest_.end()};
 }
 
 void Console::status(std::string_view line) {
   if (!terminal_ || quiet_) return;
   const std::scoped_lock lock(mutex_);
   // Some terminals wrap the line when the last column is written.
-  const std::size_t columns = columns_of(stream_) - 1;
+  const std::size_t columns = std::max<std::size_t>(screen_size(fileno(stream_)).columns, 1) - 1;
   std::string shown = results::printable(line);
   // ASCII needs more columns for some characters.
   shown =
@@ -87,6 +93,42 @@ void Console::status(std::string_view line) {
   if (shown == status_) return;
   status_ = std::move(shown);
   write(stream_, fmt::format("{}{}", kClearLine, status_));
+}
+
+ScreenSize screen_size(int terminal) {
+  winsize size{};
+  if (ioctl(terminal, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  return {.columns = size.ws_col, .lines = size.ws_row};
+}
+
+bool write_to(int terminal, std::string_view text) {
+  constexpr std::chrono::milliseconds kLongest(200);
+  constexpr std::size_t kPiece = 256;  // fits where poll sees room
+  // Reopened, as O_NONBLOCK would apply to all who share the descriptor, such as the shell.
+  const int own = ::open(fmt::format("/proc/self/fd/{}", terminal).c_str(),
+                         O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  pollfd target{.fd = own >= 0 ? own : terminal, .events = POLLOUT, .revents = 0};
+  const auto give_up_at = std::chrono::steady_clock::now() + kLongest;
+  bool is_there = true;
+  while (is_there && !text.empty()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        give_up_at - std::chrono::steady_clock::now());
+    if (poll(&target, 1, std::max(0, static_cast<int>(left.count()))) == 0) break;
+    const ssize_t written = ::write(target.fd, text.data(), std::min(text.size(), kPiece));
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+    is_there = written > 0 || (written < 0 && (errno == EINTR || errno == EAGAIN));
+  }
+  if (own >= 0) ::close(own);
+  return is_there;
+}
+
+std::string frame(std::span<const std::string> lines) {
+  std::string text = "\x1b[H";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0) text += "\r\n";
+    text += lines[i] + "\x1b[K";
+  }
+  return text + "\x1b[J";
 }
 
 }  // namespace lockbench::cli

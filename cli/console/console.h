@@ -2,16 +2,30 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockbench::cli {
 
 /// Whether `stream` may get control sequences: cursor movements; colors.
 bool is_terminal(std::FILE* stream);
 bool may_color(std::FILE* stream);
+/// Size of a terminal, in characters.
+struct ScreenSize {
+  std::size_t columns = 80, lines = 24;
+};
+/// The default if the terminal does not report its size.
+ScreenSize screen_size(int terminal);
+/// Writes the text, or as much of it as the terminal takes within 200 ms: Ctrl-S may block it.
+/// False if the terminal is gone.
+bool write_to(int terminal, std::string_view text);
+/// The text that draws these lines from the top left corner and clears the rest.
+std::string frame(std::span<const std::string> lines);
 /// The width of a terminal, else COLUMNS of the environment. Nothing: unlimited.
 std::optional<std::size_t> output_width(std::FILE* stream);
 /// Decided by the first of LC_ALL, LC_CTYPE and LANG that is set.
@@ -39,12 +53,15 @@ class Console {
   void warn(std::string_view line);
   /// Redraws the status line, cut to the width of the terminal. Empty removes it.
   void status(std::string_view line);
+  /// The latest lines, at most three: a screen that is drawn over them shows them again.
+  std::vector<std::string> latest() const;
 
  private:
   std::FILE* const stream_;
   const bool terminal_, quiet_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::string status_;
+  std::deque<std::string> latest_;
 };
 
 }  // namespace lockbench::cli

@@ -42,8 +42,8 @@ constexpr FamilyRow::Titled titled(const char* group, const char* name, int rank
   return {group, name, rank, show, count};
 }
 
-/// The single list of the figures of a family. The result file, the tables and the exporter
-/// are derived from it.
+/// The single list of the figures of a family. The result file, the tables, the screen and the
+/// exporter are derived from it.
 inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
     {"locks", Unit::count, &Observed::locks, "lockbench_watch_locks",
      "Distinct locks that were seen.", titled("", "locks", 8)},

@@ -26,7 +26,7 @@ cpu() { redis-cli -p "$port" info cpu | awk -F: '/^used_cpu_(user|sys):/ { all +
 # load's name, without or with, options of the load
 measure() {
   if [ "$2" = with ]; then
-    "$lockbench" watch --redis "redis://127.0.0.1:$port" --locks 'lockbench:*' --budget "$budget" --quiet \
+    "$lockbench" watch --redis "redis://127.0.0.1:$port" --locks 'lockbench:*' --budget "$budget" --no-screen --quiet \
       >"$work/watch" 2>&1 &
     watch=$!
     for _ in $(seq 100); do redis-cli -p "$port" client list | grep -q 'flags=t' && break; read -rt 0.05 <> <(:) || true; done

@@ -208,7 +208,7 @@ def play(given, mode, rate, folder):
         result = pathlib.Path(folder) / "seen.json"
         watch = subprocess.Popen(
             [given.lockbench, "watch", "--redis", url, "--locks", "lock:*", "--name", "lock:(?<family>[a-z]+):.*",
-             "--duration", f"{given.seconds + 4}s", "--record", result],
+             "--duration", f"{given.seconds + 4}s", "--no-screen", "--record", result],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         time.sleep(1.5)
         application = Application(redis, rate, 7)

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -231,6 +233,27 @@ TEST(Console, CutsAStatusBetweenCharacters) {
   EXPECT_EQ(status_in("C.UTF-8", micros), micros.substr(0, 2 * 78) + "…");
   EXPECT_EQ(status_in("C", micros), std::string(79, 'u'));
   EXPECT_EQ(status_in("C", std::string(78, 'x') + "……"), std::string(78, 'x') + ".");
+}
+
+TEST(Console, RemembersItsLatestLines) {
+  Written written;
+  Console console(written.stream(), false, false);
+  for (const char* line : {"one", "two", "three"}) console.note(line);
+  console.warn("not saved so far: disk full");
+  EXPECT_THAT(console.latest(),
+              testing::ElementsAre("two", "three", "not saved so far: disk full"));
+}
+
+TEST(Terminal, ThatTakesNothingHoldsNobodyUp) {
+  int reader = -1, terminal = -1;
+  ASSERT_EQ(openpty(&reader, &terminal, nullptr, nullptr, nullptr), 0);
+  ASSERT_EQ(tcflow(terminal, TCOOFF), 0);
+  EXPECT_TRUE(write_to(terminal, "stopped by Ctrl-S"));
+  ASSERT_EQ(tcflow(terminal, TCOON), 0);
+  EXPECT_TRUE(write_to(terminal, std::string(1'000'000, 'x'))) << "nobody reads it";
+  close(reader);
+  EXPECT_FALSE(write_to(terminal, "gone"));
+  close(terminal);
 }
 
 }  // namespace

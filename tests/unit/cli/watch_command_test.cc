@@ -7,7 +7,7 @@
 #include "cli/commands/commands.h"
 #include "cli/console/console.h"
 #include "cli/console/publish.h"
-#include "cli/console/watch_lines.h"
+#include "cli/console/watch_view.h"
 #include "results/tables/formats.h"
 #include "results/tables/text.h"
 #include "tests/folders.h"
@@ -38,11 +38,11 @@ std::vector<std::string> with_redis(std::vector<std::string> args) {
 }
 
 TEST(WatchOptions, EveryOptionReachesTheWatch) {
-  const auto options = parse_watch(
-      with_redis({"--locks=lock:*,job:*", "--locks=x", "--budget=50", "--most-locks=1000",
-                  "--held-longer=30s", "--store-timeout=1s", "--duration=1m", "--record=r.json",
-                  "--workload=w.toml", "--metrics-listen=:9466", "--exclude=lock:config",
-                  "--never-released=job:*", "--show-owners", "--deployment=shop"}));
+  const auto options = parse_watch(with_redis(
+      {"--locks=lock:*,job:*", "--locks=x", "--budget=50", "--most-locks=1000", "--held-longer=30s",
+       "--store-timeout=1s", "--duration=1m", "--no-screen", "--record=r.json", "--workload=w.toml",
+       "--metrics-listen=:9466", "--exclude=lock:config", "--never-released=job:*", "--show-owners",
+       "--deployment=shop"}));
   ASSERT_TRUE(options) << options.error();
   EXPECT_THAT(options->request.locks, ElementsAre("lock:*", "job:*", "x"));
   EXPECT_EQ(options->request.budget, 50);
@@ -54,6 +54,7 @@ TEST(WatchOptions, EveryOptionReachesTheWatch) {
   EXPECT_EQ(options->output.out, "r.json");
   EXPECT_EQ(options->workload, "w.toml");
   EXPECT_EQ(options->metrics.listen->port, 9466);
+  EXPECT_TRUE(options->no_screen);
   EXPECT_THAT(options->request.exclude, ElementsAre("lock:config"));
   EXPECT_THAT(options->ledger_options().never_released, ElementsAre("job:*"));
   EXPECT_TRUE(options->ledger_options().shows_owners);
@@ -74,6 +75,7 @@ TEST(WatchOptions, AreThoseOfTheShippedUnitAndItsFile) {
   args.erase(args.begin(), args.begin() + 2);  // the program and "watch"
   const auto options = parse_watch(args);
   ASSERT_TRUE(options) << options.error();
+  EXPECT_TRUE(options->no_screen);
   EXPECT_EQ(options->metrics.listen->port, 9466);
   EXPECT_EQ(options->request.budget, 200);
   EXPECT_EQ(options->grouping().family_of("lock:order:17"), "order");
@@ -224,6 +226,126 @@ watch::Picture sample() {
   return picture;
 }
 
+std::string text_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string view_of(const watch::Picture& picture, std::size_t columns = 160,
+                    std::size_t lines = 40, bool ascii = false) {
+  return text_of(watch_view(picture, lines, {.ascii = ascii, .width = columns}));
+}
+
+TEST(WatchView, ShowsSourcesFindingsFamiliesAndLocks) {
+  const std::string text = view_of(sample());
+  EXPECT_THAT(text, HasSubstr("redis://h:6379: CLIENT TRACKING, counts are lower bounds"));
+  EXPECT_THAT(text, HasSubstr("waiters: not seen"));
+  EXPECT_THAT(text, HasSubstr("4 locks expired under their holders"));
+  EXPECT_THAT(text, HasSubstr(": Renew them."));
+  EXPECT_THAT(text, HasSubstr("≥1000"));
+  EXPECT_THAT(text, HasSubstr("20 ms"));
+  EXPECT_THAT(text, HasSubstr("lock:c"));
+  EXPECT_THAT(text, HasSubstr("0123456789abcdef"));
+  EXPECT_THAT(text, HasSubstr("7 s"));
+}
+
+TEST(WatchView, NoFamilyOrLockIsLeftOutBeforeTheRoomIsUsed) {
+  watch::Picture big = sample();
+  for (int i = 0; i < 20; ++i) big.findings.push_back(finding(fmt::format("f{}", i)));
+  const std::string text = view_of(big, 100, 24);
+  EXPECT_THAT(text, HasSubstr("\nredis  order "));
+  EXPECT_THAT(text, HasSubstr("\nlock:a "));
+  EXPECT_THAT(text, testing::ContainsRegex("and [0-9]+ more lines"));
+}
+
+TEST(WatchView, HasNoMoreLinesThanTheTerminal) {
+  watch::Picture big = sample();
+  for (int i = 0; i < 60; ++i) {
+    big.families.push_back(family(fmt::format("family-with-a-long-name-{}", i), i, 0));
+    big.worst.push_back(lock(fmt::format("lock:with-quite-a-long-name:{}", i), 1, 0));
+    big.findings.push_back(finding(fmt::format("f{}", i)));
+  }
+  big.sources.resize(9, big.sources.front());
+  for (const watch::Picture& picture : {big, sample(), watch::Picture()}) {
+    for (std::size_t columns = 1; columns < 200; columns += 7) {
+      for (std::size_t lines = 1; lines < 70; lines += 5) {
+        ASSERT_LE(watch_view(picture, lines, {.width = columns}).size(), lines);
+      }
+    }
+  }
+}
+
+TEST(WatchView, ShowsWhatWasSaidAsItHidesTheTerminal) {
+  const auto view = watch_view(sample(), 40, {.width = 160}, {"not saved so far: disk full"});
+  EXPECT_THAT(view.at(2), HasSubstr("not saved so far: disk full"));
+  EXPECT_LE(watch_view(sample(), 2, {.width = 160}, {"a", "b", "c"}).size(), 2U);
+}
+
+TEST(WatchView, AsciiIsAscii) {
+  watch::Picture picture = sample();
+  picture.worst[0].lock = "lock:straße";
+  for (const char c : view_of(picture, 160, 40, true)) {
+    EXPECT_TRUE((c >= ' ' && c < '\x7f') || c == '\n');
+  }
+}
+
+TEST(WatchView, NamesCannotCommandTheTerminal) {
+  watch::Picture picture = sample();
+  picture.worst[0].lock = "lock:\x1b[2J\x07\n\xc2\x9b\x9b";
+  picture.families[0].family = "\x1b]0;title\x07";
+  picture.sources[0].facts.endpoint = "redis://h\r\n";
+  picture.findings[0].evidence = "evil \x1b[31m";
+  for (const std::string& line : watch_view(picture, 40, {.width = 160})) {
+    EXPECT_EQ(results::printable(line), line);
+  }
+}
+
+TEST(WatchView, LongNamesKeepTheirEnds) {
+  watch::Picture picture = sample();
+  picture.worst = {lock("lock:" + std::string(60, 'x') + ":äöü", 1, 0)};
+  EXPECT_THAT(view_of(picture, 60, 24), testing::ContainsRegex("lock:x*…x*:äöü "));
+}
+
+TEST(WatchView, FamiliesWithFindingsStandFirstThenTheBusyOnes) {
+  watch::Picture picture = sample();
+  const auto first = [&] {
+    const std::string text = view_of(picture);
+    return text.find("\nredis  order ") < text.find("\nredis  mail ") ? "order" : "mail";
+  };
+  EXPECT_EQ(first(), std::string("order")) << "which has a finding";
+  picture.findings.clear();
+  EXPECT_EQ(first(), std::string("mail")) << "which is taken more often";
+}
+
+TEST(WatchView, SaysThatItIsBlindAndWhatToName) {
+  watch::Picture picture;
+  picture.sources = sample().sources;
+  picture.sources[0].sees = false;
+  picture.sources[0].blind_reason = "connection refused";
+  picture.sources[0].blind_for = 12;
+  picture.proposals = {"lock:order:*", "lock:mail:*"};
+  const auto lines = watch_view(picture, 40, {.color = true, .width = 160});
+  EXPECT_THAT(lines.at(1),
+              AllOf(HasSubstr("BLIND for 12 s: connection refused"), HasSubstr("\x1b[31m")));
+  EXPECT_THAT(text_of(lines), HasSubstr("name them with --locks\n  lock:order:*\n"));
+}
+
+TEST(WatchView, MarksFiguresThatRestOnPartOfTheLocks) {
+  watch::Picture picture = sample();
+  picture.sources[0].facts.progress = "900 keys left";
+  picture.families.resize(1);
+  watch::FamilyPicture& shown = picture.families[0];
+  shown.accuracy = "exact";
+  shown.taken_over = 7;
+  shown.hold_share = 0.96;
+  EXPECT_THAT(view_of(picture), HasSubstr("first look: 900 keys left"));
+  EXPECT_THAT(view_of(picture), AllOf(HasSubstr(" 20 ms"), Not(HasSubstr("≥7"))));
+  shown.hold_share = 0.5;
+  shown.owner_share = 0.1;
+  EXPECT_THAT(view_of(picture), AllOf(HasSubstr("~20 ms"), HasSubstr("≥7")));
+}
+
 TEST(WatchLines, TellsThatItIsBlindAndEachNewReason) {
   WatchLines log;
   watch::Picture picture = sample();
@@ -276,23 +398,26 @@ TEST(WatchLines, RepeatsAFindingThatGoesOnEachTenMinutes) {
   EXPECT_THAT(log.lines(picture), Each(Not(HasSubstr("expired: redis"))));
 }
 
-TEST(WatchLines, SayWhatIsWatchedInPlainNumbers) {
+TEST(WatchView, ShowsOnlyFindingsThatAreNotOver) {
+  watch::Picture picture = sample();
+  picture.findings[0].over = true;
+  EXPECT_THAT(view_of(picture), HasSubstr("nothing found"));
+}
+
+TEST(WatchView, SaysWhatIsWatchedInPlainNumbers) {
   watch::Picture picture = sample();
   picture.deployment = "shop";
   picture.families.resize(1);
   picture.sources[0].no_locks = 2;
   picture.sources[0].a_no_lock = "lock:config";
-  picture.sources[0].facts.progress = "900 keys left";
+  const std::string text = view_of(picture, 200);
+  EXPECT_THAT(text, HasSubstr("lockbench watch  shop  "));
+  EXPECT_THAT(text, HasSubstr("1 held in 1 family "));
+  EXPECT_THAT(text, HasSubstr("2 keys are no locks, such as lock:config"));
   picture.worst[0].trouble = "held long";
   WatchLines log;
-  const auto lines = log.lines(picture);
-  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("redis://h:6379: CLIENT TRACKING, counts are lower"),
-                                    HasSubstr("first look: 900 keys left"),
-                                    HasSubstr("2 keys are no locks, such as lock:config"))));
-  EXPECT_THAT(lines, Contains(AllOf(StartsWith("shop: 1 family: 1 held, "),
-                                    HasSubstr("; worst: lock:a (held long)"))));
-  EXPECT_THAT(WatchLines(true, false).lines(picture), Not(Contains(StartsWith("shop: "))))
-      << "a status line shows it";
+  EXPECT_THAT(log.lines(picture), Contains(AllOf(StartsWith("shop: 1 family: 1 held, "),
+                                                 HasSubstr("; worst: lock:a (held long)"))));
 }
 
 TEST(WatchedLocks, AreProposedInTheReportIfNoneWasNamed) {
