@@ -36,6 +36,12 @@ exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) 
 
 constexpr std::chrono::seconds kBetweenLines{5};
 
+std::string_view name_of(loadgen::Progress::Phase phase) {
+  constexpr std::array<std::string_view, 4> kNames{"connecting", "warming_up", "measuring",
+                                                   "draining"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
 std::string phase_text(const loadgen::Progress& progress) {
   using Phase = loadgen::Progress::Phase;
   if (progress.phase == Phase::connecting) {
@@ -352,11 +358,24 @@ std::string progress_text(const loadgen::Progress& progress) {
 }
 
 void ProgressView::on_progress(const loadgen::Progress& progress) {
-  if (console_.terminal()) return console_.status(progress_text(progress));
-  if (const TimePoint now = now_(); now >= next_line_) {
+  std::string line;
+  if (console_.terminal()) {
+    console_.status(progress_text(progress));
+  } else if (const TimePoint now = now_(); now >= next_line_) {
     next_line_ = now + kBetweenLines;
-    console_.note(progress_text(progress));
+    line = progress_text(progress);
   }
+  console_.event("progress",
+                 {{"strategy", std::string(progress.strategy)},
+                  {"load", std::string(progress.load)},
+                  {"run", std::int64_t{progress.run}},
+                  {"runs", std::int64_t{progress.runs}},
+                  {"phase", std::string(name_of(progress.phase))},
+                  {"done", std::clamp(progress.done, 0.0, 1.0)},
+                  {"clients_connected", std::int64_t{progress.clients_connected}},
+                  {"sections_per_second", progress.sections_per_second},
+                  {"failed", static_cast<std::int64_t>(progress.failed)}},
+                 line);
 }
 
 void ProgressView::on_warning(const std::string& line) { console_.warn("warning: " + line); }

@@ -67,7 +67,7 @@ struct ProbeOptions : LoadOptions {
         "how long a lock is held now and then, while its second client waits; 0s: never";
     options.at("hold").default_text = "1.2 times the renewal interval";
     options.only({"metrics-listen"}, [&] { metrics.declare(options); });
-    options.only({"quiet", "config"}, [&] { output.declare(options); });
+    options.only({"quiet", "events", "config"}, [&] { output.declare(options); });
   }
 
   void complete(const OptionList& options) {

@@ -53,7 +53,8 @@ class Display {
  public:
   Display(const WatchOptions& options, Console& console)
       : console_(console),
-        draws_(!options.output.quiet && !options.no_screen && is_terminal(stderr)),
+        draws_(!options.output.quiet && !options.no_screen && options.output.events != kStdout &&
+               is_terminal(stderr)),
         // A watch with an end reports what it could not see then.
         lines_(!options.duration) {}
   Display(const Display&) = delete;
@@ -226,7 +227,9 @@ class WatchCommand {
   int end(Ending ending) {
     if (!options_.output.out.empty()) return finish(result_, options_.output, file_, ending);
     ending.errors |= !save_report(result_, options_.output.report, "", session_.console());
-    ending.errors |= !print_text(render(result_, options_.output));
+    if (options_.output.events != kStdout) {
+      ending.errors |= !print_text(render(result_, options_.output));
+    }
     return exit_code_of(ending);
   }
 
@@ -319,7 +322,7 @@ void WatchOptions::declare(OptionList& options) {
               "name of what is watched: the label `deployment` of all metrics, and in texts",
               "none");
   options.only({"metrics-listen"}, [&] { metrics.declare(options); });
-  options.only({"report", "format", "columns", "quiet", "config"},
+  options.only({"report", "format", "columns", "quiet", "events", "config"},
                [&] { output.declare(options); });
   options
       .add("record", "FILE", output.out, path(),

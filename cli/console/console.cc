@@ -11,8 +11,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/console/publish.h"
 #include "cli/options/option.h"
 #include "results/tables/text.h"
 #include "strategies/number.h"
@@ -67,7 +70,19 @@ bool is_utf8_locale() {
   return false;
 }
 
+void Console::note(std::string_view line) { event("note", {{"text", std::string(line)}}, line); }
+
 void Console::warn(std::string_view line) {
+  event("warning", {{"text", std::string(line)}});
+  write_line(line);
+}
+
+void Console::event(const std::string& name, const Events::Fields& fields, std::string_view line) {
+  if (events_ && !events_->write(name, fields)) write_line("--events: can no longer be written");
+  if (!quiet_ && !line.empty()) write_line(line);
+}
+
+void Console::write_line(std::string_view line) {
   const std::string shown = in_locale(presentable(line));
   const std::scoped_lock lock(mutex_);
   const std::string_view clear = status_.empty() ? "" : kClearLine;
@@ -93,6 +108,49 @@ void Console::status(std::string_view line) {
   if (shown == status_) return;
   status_ = std::move(shown);
   write(stream_, fmt::format("{}{}", kClearLine, status_));
+}
+
+tl::expected<std::unique_ptr<Events>, std::string> Events::open(const std::string& target) {
+  constexpr int kFirst = 3;
+  const auto descriptor = parse_number<int>(target);
+  std::FILE* file = nullptr;
+  if (target == "-") {
+    file = stdout;
+  } else if (descriptor) {
+    const bool usable = *descriptor >= kFirst && fcntl(*descriptor, F_GETFD) >= 0;
+    // Private servers must not inherit it: its reader would wait for them too.
+    if (usable && fcntl(*descriptor, F_SETFD, FD_CLOEXEC) == 0) file = fdopen(*descriptor, "w");
+    if (file == nullptr) {
+      return tl::unexpected(target +
+                            " is not a descriptor to write to: give -, a file, or an open "
+                            "descriptor above 2");
+    }
+  } else {
+    file = std::fopen(target.c_str(), "we");
+    if (file == nullptr) return tl::unexpected(target + ": " + std::strerror(errno));
+  }
+  return std::unique_ptr<Events>(new Events(file));
+}
+
+void Events::Close::operator()(std::FILE* file) const noexcept {
+  if (file != stdout) static_cast<void>(std::fclose(file));
+}
+
+bool Events::write(const std::string& event, const Fields& fields) {
+  nlohmann::ordered_json line{{"event", event},
+                              {"time", rfc3339(std::chrono::system_clock::now())}};
+  for (const auto& [name, value] : fields) {
+    nlohmann::ordered_json& field = line[name];
+    std::visit([&](const auto& plain) { field = plain; }, value);
+  }
+  // A strategy's message may quote bytes that are not UTF-8.
+  const std::string text =
+      line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::scoped_lock lock(mutex_);
+  if (failed_) return true;
+  failed_ = std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
+            std::fflush(file_.get()) != 0;
+  return !failed_;
 }
 
 ScreenSize screen_size(int terminal) {

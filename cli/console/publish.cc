@@ -187,8 +187,9 @@ bool close_history(history::Log& history, Console& console) {
 
 bool ResultFile::save(const results::Result& result) {
   if (is_stdout()) return print_text(results::to_json(result));
-  return save_file(path_, results::to_json(result), console_, "",
-                   [&](const std::string& path) { console_.note("saved in " + path); });
+  return save_file(path_, results::to_json(result), console_, "", [&](const std::string& path) {
+    console_.event("saved", {{"file", path}}, "saved in " + path);
+  });
 }
 
 int gravest(int a, int b) {
@@ -296,7 +297,8 @@ int finish(results::Result& result, const OutputOptions& options, ResultFile& fi
   if (file.path() == fallback_path(result)) console.warn("results/runs cannot be written to here");
   const bool saved = file.save(result);
   const bool reported = save_report(result, options.report, file.path(), console);
-  const bool printed = file.is_stdout() || print_text(text ? *text : render(result, options));
+  const bool silent = file.is_stdout() || options.events == kStdout;
+  const bool printed = silent || print_text(text ? *text : render(result, options));
   ending.errors |= !saved || !reported || !printed;
   return exit_code_of(ending);
 }

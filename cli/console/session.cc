@@ -64,7 +64,8 @@ void let_next_signal_kill() {
 }  // namespace
 
 Session::Session(const OutputOptions& output, bool status_line, std::string stopping)
-    : console_(stderr, status_line && is_terminal(stderr), output.quiet) {
+    : console_(stderr, status_line && is_terminal(stderr), output.quiet,
+               output.events.empty() ? nullptr : must(Events::open(output.events), "--events")) {
   prepare_signals();
   on_signal_.emplace(stop_, console_, std::move(stopping));
   if (const Ranks* const ranks = Ranks::joined()) ranks->warn(console_);

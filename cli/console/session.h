@@ -47,7 +47,7 @@ class StopOnSignal {
 class Session {
  public:
   /// `status_line` allows a status line on a terminal. `stopping` is the message at the first
-  /// signal.
+  /// signal. A UsageError if --events cannot be written.
   explicit Session(const OutputOptions& output, bool status_line = true,
                    std::string stopping = std::string(kSavingAndStopping));
 

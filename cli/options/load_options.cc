@@ -369,6 +369,10 @@ void OutputOptions::declare(OptionList& options) {
       "columns of the table or CSV, by their CSV names; all: every column, however wide",
       "those that fit"));
   output(options.add_flag("quiet", quiet, "no progress and no notes on stderr"));
+  output(options.add(
+      "events", "TO", events, any_text(),
+      "also write progress, notes, warnings and the names of saved files as lines of JSON to a "
+      "file, a descriptor such as 3, or - for stdout, which then shows nothing else"));
   options.add_flag("strict", strict, "exit 4 if a run is invalid").effect = Effect::command;
   output(options.add(
              "config", "FILE", config, path(),

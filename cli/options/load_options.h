@@ -25,6 +25,7 @@ struct OutputOptions {
   std::vector<std::string> columns;  ///< keys, or "all"; none: the usual ones
   bool quiet = false, strict = false, resume = false;
   std::string config;                ///< the TOML file
+  std::string events;                ///< a file, "-" or a descriptor; empty: none
   std::vector<std::string> command;  ///< the command line that reproduces the result
 
   void declare(OptionList& options);

@@ -5,20 +5,17 @@ Prints a table: the acquire p99 of each measured second, in milliseconds, and ho
 lockbench closed before the end of the measured part, for an open and a closed loop."""
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-import urllib.request
 
 LOADS = {
     "open": ["--clients", "100", "--keys", "20", "--rate", "400", "--hold", "lognormal(8ms,15ms)"],
     "closed": ["--clients", "32", "--keys", "4", "--hold", "2ms"],
 }
 SECONDS = 5
-WARMUP = 5  # the connections of is_loading() close meanwhile
-PORT = 19464
 
 
 def sockets(pid):
@@ -35,32 +32,30 @@ def sockets(pid):
     return count
 
 
-def is_loading():
-    """Whether the clients are connected."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=1) as page:
-            return re.search(rb"^lockbench_clients{.*} [1-9]", page.read(), re.M) is not None
-    except OSError:
-        return False
-
-
 def measure(lockbench, strategy, load):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "r.json")
         process = subprocess.Popen(
-            [lockbench, "run", strategy, *LOADS[load], "--duration", f"{SECONDS}s",
-             "--warmup", f"{WARMUP}s", "--out", out, "--metrics-listen", f"127.0.0.1:{PORT}"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not is_loading():
-            time.sleep(0.02)
-        began = time.monotonic() + WARMUP
+            [lockbench, "run", strategy, *LOADS[load], "--duration", f"{SECONDS}s", "--warmup", "1s",
+             "--out", out, "--quiet", "--events", "-"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        phase = ["connecting"]
+
+        def follow():
+            for line in process.stdout:
+                phase[0] = json.loads(line).get("phase", phase[0])
+
+        follower = threading.Thread(target=follow)
+        follower.start()
         seen = []
         while process.poll() is None:
-            count, at = sockets(process.pid), time.monotonic() - began
-            # Not the last samples, which may be of the time after it.
-            if count is not None and 0.1 < at < SECONDS - 0.1:
+            count = sockets(process.pid)
+            if count is not None and phase[0] == "measuring":
                 seen.append(count)
             time.sleep(0.02)
+        follower.join()
+        # The last samples before "draining" is read may be of the time after it.
+        seen = seen[:-1]
         with open(out, encoding="utf-8") as file:
             run = json.load(file)["runs"][0]
     each = [point["acquire_p99"] for point in run["series"] if not point["warmup"]]

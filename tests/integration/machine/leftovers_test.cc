@@ -12,12 +12,10 @@
 #include <set>
 
 #include "strategies/registry.h"
-#include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/processes.h"
 #include "tests/support/servers.h"
-#include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
 namespace {
@@ -200,11 +198,7 @@ TEST(Clean, IsEndedByASignal) {
   EXPECT_EQ(outcome.code, 105) << outcome.err;
 }
 
-/// Whether the clients of the first run are connected.
-bool is_loading(std::uint16_t port) {
-  return metric_on(http_get(port, "/metrics").body,
-                   R"(lockbench_clients{strategy="redis-set-nx",backend="redis"})") > 0;
-}
+const Json measuring = {{"event", "progress"}, {"phase", "measuring"}, {"run", 1}};
 
 /// Files in the folder other than results.
 Words leftovers(const Scratch& scratch) {
@@ -225,14 +219,14 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
       return descendants_of(program.pid()).size() >= number;
     };
   };
-  const std::uint16_t port = testbed::free_loopback_port().value();
   const std::vector<Moment> moments{
       has_children(0),
       has_children(1),
       has_children(2),
-      [port](Program&, const Scratch&) { return is_loading(port); },
-      [port](Program& program, const Scratch&) {
-        return is_loading(port) && kill(descendants_of(program.pid()).back(), SIGSTOP) == 0;
+      [](Program& program, const Scratch&) { return tells(program, measuring); },
+      [](Program& program, const Scratch&) {
+        return tells(program, measuring) &&
+               kill(descendants_of(program.pid()).back(), SIGSTOP) == 0;
       },
       [](Program&, const Scratch& scratch) { return fs::exists(scratch / "r.json"); }};
   const Foster foster;
@@ -241,7 +235,7 @@ TEST(Kill, LeavesNoProcessAndNoFolderBehind) {
   for (const Moment& moment : moments) {
     const Scratch& scratch = scratches.emplace_back();
     Program program(scratch, {"run", "redis-set-nx", "none", "--duration", "2s", "--warmup", "0ms",
-                              "--out", "r.json", "--metrics-listen", std::to_string(port)});
+                              "--out", "r.json", "--events", "-"});
     EXPECT_TRUE(eventually([&] { return moment(program, scratch); }));
     program.signal(SIGKILL);
     program.finish();

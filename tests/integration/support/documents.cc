@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
 #include <stdexcept>
 
 #include "strategies/registry.h"
@@ -23,6 +24,21 @@ const Json& run_of(const Json& result, std::string_view strategy) {
     if (run.at("strategy") == strategy) return run;
   }
   throw std::runtime_error(fmt::format("no run of {}", strategy));
+}
+
+bool tells(Program& program, const Json& fields) {
+  return program.until([&] {
+    std::istringstream lines(program.printed());
+    for (std::string line; std::getline(lines, line);) {
+      const Json event = Json::parse(line, nullptr, false);
+      // The last line may be incomplete.
+      if (event.is_discarded()) continue;
+      Json merged = event;
+      merged.update(fields);
+      if (merged == event) return true;
+    }
+    return false;
+  });
 }
 
 bool kept_exclusion(const Json& run) {

@@ -16,6 +16,9 @@ Json read_result(const std::filesystem::path& path);
 /// The strategy's first run. Throws std::runtime_error if there is none.
 const Json& run_of(const Json& result, std::string_view strategy);
 
+/// Waits until the program, started with --events -, reports an event with these fields.
+bool tells(Program& program, const Json& fields);
+
 /// Whether the run was audited without violation. Accepts `untested`, as a short run may lack
 /// contention.
 bool kept_exclusion(const Json& run);

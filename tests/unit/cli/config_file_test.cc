@@ -99,6 +99,7 @@ fault = ["store-kill@1s+500ms"]
 format = "json"
 columns = ["strategy", "sections"]
 quiet = true
+events = "e.jsonl"
 strict = true
 resume = true
 allow-no-grants = true

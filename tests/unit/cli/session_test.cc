@@ -11,10 +11,14 @@
 #include <array>
 #include <condition_variable>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "cli/console/console.h"
 #include "cli/console/publish.h"
+#include "strategies/number.h"
 #include "strategies/registry.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/eventually.h"
@@ -244,6 +248,32 @@ TEST(Console, RemembersItsLatestLines) {
               testing::ElementsAre("two", "three", "not saved so far: disk full"));
 }
 
+using Json = nlohmann::json;
+
+/// The events for a note, a warning and an event, even if the console is quiet.
+std::vector<Json> events_in(const std::string& target, const std::string& file) {
+  Written written;
+  {
+    auto events = Events::open(target);
+    if (!events) throw std::runtime_error(events.error());
+    if (const auto descriptor = parse_number<int>(target)) {
+      EXPECT_EQ(fcntl(*descriptor, F_GETFD), FD_CLOEXEC) << "no server inherits it";
+    }
+    Console console(written.stream(), false, true, *std::move(events));
+    console.note("100 %");
+    console.warn("slow \"disk\"\n");
+    console.event("saved", {{"file", "r.json"}, {"run", std::int64_t{2}}, {"done", 0.5}});
+  }
+  std::vector<Json> all;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) all.push_back(Json::parse(line));
+  for (Json& event : all) {
+    EXPECT_EQ(event.at("time").get<std::string>().size(), std::size("2026-01-01T12:00:00Z") - 1);
+    event.erase("time");
+  }
+  return all;
+}
+
 TEST(Terminal, ThatTakesNothingHoldsNobodyUp) {
   int reader = -1, terminal = -1;
   ASSERT_EQ(openpty(&reader, &terminal, nullptr, nullptr, nullptr), 0);
@@ -254,6 +284,31 @@ TEST(Terminal, ThatTakesNothingHoldsNobodyUp) {
   close(reader);
   EXPECT_FALSE(write_to(terminal, "gone"));
   close(terminal);
+}
+
+TEST(Events, AreLinesOfJsonInAFileOrADescriptor) {
+  const TemporaryFile file("events", "");
+  const std::vector<Json> expected{
+      {{"event", "note"}, {"text", "100 %"}},
+      {{"event", "warning"}, {"text", "slow \"disk\"\n"}},
+      {{"event", "saved"}, {"file", "r.json"}, {"run", 2}, {"done", 0.5}}};
+  EXPECT_EQ(events_in(file.path(), file.path()), expected);
+  const TemporaryFile other("others", "");
+  const int descriptor = open(other.path().c_str(), O_WRONLY);
+  EXPECT_EQ(events_in(std::to_string(descriptor), other.path()), expected);
+}
+
+TEST(Events, ThatCannotBeWrittenAreSaidOnce) {
+  for (const char* const target : {"2", "9999", "/nowhere/events"}) {
+    const auto refused = Events::open(target);
+    ASSERT_FALSE(refused) << target;
+    EXPECT_THAT(refused.error(), testing::StartsWith(target));
+  }
+  Written written;
+  Console console(written.stream(), false, true, Events::open("/dev/full").value());
+  console.note("one");
+  console.note("two");
+  EXPECT_EQ(written.text(), "--events: can no longer be written\n");
 }
 
 }  // namespace
