@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <chrono>
+#include <random>
 #include <thread>
 
 #include "choose/answer.h"
 #include "cli/commands/commands.h"
+#include "cli/console/session.h"
 #include "loadgen/cluster/link.h"
 #include "strategies/number.h"
 #include "strategies/registry.h"
@@ -10,6 +14,8 @@
 
 namespace lockbench::cli {
 namespace {
+
+using namespace std::chrono_literals;
 
 struct Finding {
   std::string what;
@@ -100,17 +106,137 @@ std::vector<Finding> check_machine(const deployment::Request& request) {
 
 struct DoctorOptions : LoadOptions {
   static constexpr std::string_view kCommand = "doctor";
+  std::optional<Duration> probe_duration;
+  std::optional<std::string> deployment;
 
   void declare(OptionList& options) {
     options.only({"clients", "counter-redis", "store-timeout"},
                  [&] { LoadOptions::declare(options); });
     declare_servers(options, servers);
+    options.only({"strategies"}, [&] { LoadOptions::declare(options); });
+    Option& names = options.at("strategies");
+    names.positional = false;
+    names.help = "strategies whose locks are tried on the servers given";
+    names.default_text = "the simplest of each server's";
     options.only({"config"}, [&] { output.declare(options); });
+    options.at("config").help =
+        "TOML file with these options as keys, or the file of a probe or a run: it is tried with "
+        "its servers, users and strategies";
+    declare_keys_of_files(options);
   }
   void complete(const OptionList& /*options*/) {
     if (counter_redis) workload.resource = loadgen::Resource::redis;
+    if (wait_replicas > 0) workload.strategy.wait_replicas = wait_replicas;
+  }
+
+ private:
+  /// What else such a file may have. Help does not show it.
+  void declare_keys_of_files(OptionList& options) {
+    const std::size_t shown = options.all().size();
+    options.add("duration", "D", probe_duration, duration(1ms, 8760h), "as of a probe");
+    options.add("deployment", "NAME", deployment, any_text(), "as of a probe");
+    LoadOptions::declare(options);
+    metrics.declare(options);
+    output.declare(options);
+    for (std::size_t i = shown; i < options.all().size(); ++i) options.all()[i].group.clear();
   }
 };
+
+/// The strategies whose locks are tried: the named ones, or one for each store with servers.
+std::vector<Selected> tried_strategies(const DoctorOptions& options) {
+  std::vector<Selected> selected = select_strategies(options.strategies, all_strategies());
+  std::erase_if(selected, [&](const Selected& one) {
+    return options.servers_of(one.strategy->backend).empty();
+  });
+  if (!options.strategies.empty()) return selected;
+  std::erase_if(selected, [](const Selected& one) {
+    const Traits& traits = one.strategy->traits;
+    return !one.strategy->typical || traits.nodes > 1 || traits.needs_replicas;
+  });
+  const auto features = [](const Selected& one) {
+    const Traits& traits = one.strategy->traits;
+    return int{traits.fencing} + int{traits.fair} + int{traits.reentrant};
+  };
+  std::ranges::stable_sort(selected, {}, [&](const Selected& one) {
+    return std::pair(one.strategy->backend, features(one));
+  });
+  const auto same = [](const Selected& one, const Selected& other) {
+    return one.strategy->backend == other.strategy->backend;
+  };
+  selected.erase(std::unique(selected.begin(), selected.end(), same), selected.end());
+  return selected;
+}
+
+/// The least that shows whether clients may lock: two take turns, and renew while they hold.
+loadgen::Workload trial_of(const DoctorOptions& options, const Descriptor& strategy) {
+  const Duration timeout = options.workload.strategy.command_timeout;
+  loadgen::Workload workload;
+  workload.clients = 2;
+  workload.hold = loadgen::DurationDistribution::constant(50ms);
+  workload.warmup = Duration::zero();
+  workload.iterations = 6;
+  workload.duration = 2 * timeout + 5s;
+  workload.acquire_timeout = timeout + 5s;
+  workload.ttl = options.workload.ttl;
+  workload.strategy = options.workload.strategy;
+  workload.strategy.wait.reset();
+  workload.strategy.renew.reset();
+  if (strategy.traits.renewable) {
+    workload.strategy.renew = {.kind = RenewPolicy::Kind::every, .period = 20ms};
+  }
+  return workload;
+}
+
+/// Keeps the latest message of each reason for a failure.
+class TrialObserver : public loadgen::ProgressObserver {
+ public:
+  explicit TrialObserver(Console& console) : console_(console) {}
+  void on_progress(const loadgen::Progress& progress) override { messages_ = progress.messages; }
+  void on_warning(const std::string& line) override { console_.warn("warning: " + line); }
+
+  /// Why locks failed or were refused; empty if it is not known.
+  std::string why() const {
+    std::string text;
+    for (const std::string& message : messages_.values) {
+      if (!message.empty()) text += (text.empty() ? "" : "; ") + message;
+    }
+    return text;
+  }
+
+ private:
+  Console& console_;
+  loadgen::ByKind<loadgen::FailureReason, std::string> messages_;
+};
+
+/// Takes, renews and releases a lock on the user's servers.
+Finding try_lock(const Selected& one, const DoctorOptions& options, const std::string& run_id,
+                 Console& console, const std::stop_token& stop) {
+  const Descriptor& strategy = *one.strategy;
+  const std::string what(strategy.name);
+  std::vector<Selected> selected = {{&strategy, true}};
+  std::vector<results::Skipped> skipped;
+  const auto servers = deploy(options, selected, skipped, stop);
+  if (!servers) return {what, false, servers.error()};
+  loadgen::RunPlan plan = plan_on(*servers, run_id);
+  plan.strategies = {&strategy};
+  plan.workload = trial_of(options, strategy);
+  TrialObserver observer(console);
+  const loadgen::RunReport report = loadgen::run_plans({&plan, 1}, observer, stop);
+  if (report.interrupted) return {what, false, "stopped"};
+  if (!report.not_started.empty()) return {what, false, report.not_started.front().reason};
+  const results::Run& run = report.runs.front();
+  const results::Outcomes& outcomes = run.outcomes;
+  const std::uint64_t renewals = run.renewal ? run.renewal->renewals : 0;
+  const std::uint64_t failed = outcomes.failed + outcomes.unknown + outcomes.refused +
+                               run.releases_failed + (run.renewal ? run.renewal->failures : 0);
+  if (failed > 0 || outcomes.acquired == 0) {
+    const std::string why = observer.why();
+    return {what, false, why.empty() ? "no lock was granted" : why};
+  }
+  return {what, true,
+          fmt::format("a lock was taken and released {} times, and renewed {} times",
+                      outcomes.acquired, renewals)};
+}
 
 int doctor(const DoctorOptions& options) {
   const deployment::Request request = request_of(options);
@@ -119,6 +245,19 @@ int doctor(const DoctorOptions& options) {
   if (request.given_counter) {
     check_endpoint(findings, "counter-redis", "redis", *request.given_counter,
                    request.command_timeout);
+  }
+  const std::vector<Selected> tried = tried_strategies(options);
+  if (!tried.empty()) {
+    Session session(options.output, false, "stopping: removing the keys");
+    const std::string id = run_id(std::chrono::system_clock::now(), std::random_device()());
+    for (const Selected& one : tried) {
+      const auto unusable = [&](const Finding& finding) {
+        return !finding.good && finding.what == fmt::format("--{}", one.strategy->backend);
+      };
+      // Its failure has been told.
+      if (one.strategy->traits.nodes == 1 && std::ranges::any_of(findings, unusable)) continue;
+      findings.push_back(try_lock(one, options, id, session.console(), session.stop()));
+    }
   }
   bool good = true;
   for (const Finding& finding : findings) {
@@ -135,8 +274,8 @@ int doctor(const DoctorOptions& options) {
 Command doctor_command() {
   return make_command<DoctorOptions>(
       {.task = kDecide,
-       .summary = "Check which programs and servers can be used.",
-       .example = "lockbench doctor --redis @/etc/lockbench/redis --clients 200"},
+       .summary = "Check which programs and servers can be used; takes a lock on yours.",
+       .example = "lockbench doctor --config /etc/lockbench/probe.toml"},
       doctor);
 }
 

@@ -216,27 +216,64 @@ TEST(ProposedRedisUser, MayRunProbeAndClean) {
   }
 }
 
-TEST(Probe, OfAMomentShowsWhetherAUserMayLock) {
-  const auto redis = own_redis();
-  RedisProbe admin(redis->port());
-  admin.ask({"ACL", "SETUSER", "tested", "reset", "on", ">hunter2", "+ping", "+info"});
-  const Scratch scratch;
-  const std::string file = scratch.write(
-      "probe.toml", fmt::format("redis = [\"redis://tested:hunter2@127.0.0.1:{}\"]\nrate = 5\n"
-                                "duration = \"1s\"\nmetrics-listen = \":0\"\n",
-                                redis->port()));
-  const Outcome outcome = lockbench(scratch, {"probe", "redis-set-nx-lua", "--config", file});
+/// A Redis, and a user of it that doctor tries.
+class DoctorTriesALock : public testing::Test {
+ protected:
+  Outcome doctor(const std::string& more = "") {
+    const std::string url = fmt::format("redis://tested:hunter2@127.0.0.1:{}", redis_->port());
+    const std::string file = scratch_.write("probe.toml", "redis = [\"" + url + "\"]\n" + more);
+    return lockbench(scratch_, {"doctor", "--config", file});
+  }
+  void allow(Words rights) {
+    Words words = {"ACL", "SETUSER", "tested", "reset", "on", ">hunter2"};
+    words.insert(words.end(), rights.begin(), rights.end());
+    admin_.ask(words);
+  }
+
+  const std::unique_ptr<testbed::Server> redis_ = own_redis();
+  RedisProbe admin_{redis_->port()};
+  const Scratch scratch_;
+};
+
+TEST_F(DoctorTriesALock, AUserWhoMayOnlyPingMayNotLock) {
+  allow({"+ping", "+info"});
+  const Outcome outcome = doctor();
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, testing::ContainsRegex("redis-set-nx-lua: failing: .*NOPERM"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("--redis +ok "));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("redis-set-nx-lua +FAILED .*NOPERM"));
+}
+
+TEST_F(DoctorTriesALock, ByTheStrategiesOfAProbesFileAndLeavesNothing) {
+  allow({"+@all", "~*", "&*"});
+  const Outcome outcome = doctor(
+      "strategies = [\"redis-fenced\", \"redis-queue\"]\nrate = 5\nduration = \"720h\"\n"
+      "deployment = \"eu-1\"\nmetrics-listen = \"127.0.0.1:9465\"\n");
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  for (const char* name : {"redis-fenced", "redis-queue"}) {
+    EXPECT_THAT(outcome.out, testing::ContainsRegex(std::string(name) +
+                                                    " +ok +a lock was taken and released 6 times, "
+                                                    "and renewed [1-9]"));
+  }
+  EXPECT_THAT(admin_.keys(), testing::Each(testing::Not(testing::HasSubstr("{redis-"))));
   EXPECT_FALSE(has(outcome.out + outcome.err, "hunter2"));
 }
 
-TEST(TransactionPooler, IsNamedByTheProbe) {
+TEST_F(DoctorTriesALock, AKeyThatNoCommandKnowsIsRefused) {
+  const Outcome outcome = doctor("rated = 5\n");
+  EXPECT_EQ(outcome.code, 1);
+  expect_in(outcome.err, "unknown key \"rated\"");
+}
+
+TEST(TransactionPooler, IsNamedByDoctorAndByTheProbe) {
   const auto server = must(testbed::start_postgres(shared_testbed()));
   const auto pooler = must(
       testbed::start_pgbouncer(shared_testbed(), server->port(), {.pool_mode = "transaction"}));
   const Scratch scratch;
   const std::string file = scratch.write("postgres", pooler->url());
+  const Outcome doctor =
+      lockbench(scratch, {"doctor", "--postgres", "@" + file, "--strategies", "postgres-advisory"});
+  EXPECT_EQ(doctor.code, 2);
+  EXPECT_THAT(doctor.out, testing::ContainsRegex("postgres-advisory +FAILED .*transaction pooler"));
   const Outcome probe = lockbench(
       scratch, {"probe", "postgres-advisory", "--rate", "5", "--duration", "1s", "--postgres",
                 "@" + file, "--metrics-listen", std::to_string(closed_port())});
