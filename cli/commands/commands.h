@@ -45,13 +45,16 @@ struct ChooseOptions {
 
 struct WatchOptions {
   static constexpr std::string_view kCommand = "watch";
+  /// How long --once watches without --duration.
+  static constexpr Duration kOnce = std::chrono::seconds(3);
+
   ServerUrls servers;
   watch::Request request;
   std::optional<std::string> name;        ///< the expression
   std::optional<std::string> deployment;  ///< its name, for metrics and texts
   std::vector<std::string> never_released;
   std::optional<Duration> held_longer, duration;
-  bool no_screen = false, show_owners = false;
+  bool once = false, no_screen = false, show_owners = false;
   std::string workload;  ///< the file to write; empty: none
   MetricsOptions metrics;
   OutputOptions output;  ///< `out` is --record

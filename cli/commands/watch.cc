@@ -53,8 +53,8 @@ class Display {
  public:
   Display(const WatchOptions& options, Console& console)
       : console_(console),
-        draws_(!options.output.quiet && !options.no_screen && options.output.events != kStdout &&
-               is_terminal(stderr)),
+        draws_(!options.output.quiet && !options.once && !options.no_screen &&
+               options.output.events != kStdout && is_terminal(stderr)),
         // A watch with an end reports what it could not see then.
         lines_(!options.duration) {}
   Display(const Display&) = delete;
@@ -314,6 +314,9 @@ void WatchOptions::declare(OptionList& options) {
               "time to wait for one answer from a store");
   options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to watch",
               "until it is stopped");
+  options.add_flag("once", once,
+                   fmt::format("watch for {} or --duration, show what was seen, and end",
+                               format_duration(kOnce)));
   options.add_flag("no-screen", no_screen, "print lines of text, even on a terminal");
   options.add_flag("show-owners", show_owners,
                    "show process, application and address of holders, or the beginning of their "
@@ -339,6 +342,7 @@ void WatchOptions::complete(const OptionList& options) {
     throw UsageError("nothing to watch: give servers, such as --redis URL");
   }
   options.needs("lock-table", options.given("postgres"), "--postgres");
+  if (once && !duration) duration = kOnce;
 }
 
 watch::LedgerOptions WatchOptions::ledger_options() const {

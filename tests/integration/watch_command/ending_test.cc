@@ -49,16 +49,16 @@ TEST(WatchEnding, ASignalBeforeTheDurationIsOverSavesWhatWasSeen) {
   EXPECT_THAT(scratch.all_text(), Not(HasSubstr("owner-token")));
 }
 
-TEST(WatchEnding, ComesAfterItsDuration) {
+TEST(WatchEnding, OnceEndsByItself) {
   const auto server = own_redis({.durable = false});
   RedisProbe probe(server->port());
   probe.ask({"SET", "lock:a", "owner-token", "PX", "600000"});
   const Scratch scratch;
   for (const std::string format : {"table", "markdown", "csv", "json"}) {
-    const Outcome outcome = lockbench(
-        scratch,
-        {"watch", "--locks", "lock:*", "--duration", "700ms", "--format", format, "--quiet"},
-        {.environment = {{"LOCKBENCH_REDIS", server->url()}}});
+    const Outcome outcome = lockbench(scratch,
+                                      {"watch", "--locks", "lock:*", "--once", "--duration",
+                                       "700ms", "--format", format, "--quiet"},
+                                      {.environment = {{"LOCKBENCH_REDIS", server->url()}}});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("lock:")) << format;
     EXPECT_EQ(outcome.err, "") << format;
@@ -69,7 +69,8 @@ TEST(WatchEnding, ComesAfterItsDuration) {
 TEST(WatchEnding, WhatCannotBeReachedIsNamed) {
   const Scratch scratch;
   const std::string url = fmt::format("redis://:hidden@127.0.0.1:{}", closed_port());
-  const Outcome outcome = lockbench(scratch, {"watch", "--redis", url, "--locks", "lock:*"});
+  const Outcome outcome =
+      lockbench(scratch, {"watch", "--redis", url, "--locks", "lock:*", "--once"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("127.0.0.1"), Not(HasSubstr("hidden"))));
   EXPECT_EQ(lines_of(outcome.err).size(), 1U);
@@ -80,7 +81,7 @@ TEST(WatchEnding, FilesThatCannotBeWrittenAreRefusedBeforeTheWatch) {
   const std::string file = scratch.write("no-folder", "") + "/file";
   for (const std::string option : {"--record", "--report", "--workload"}) {
     const Outcome outcome =
-        lockbench(scratch, {"watch", "--redis", "redis://127.0.0.1:1", option, file});
+        lockbench(scratch, {"watch", "--redis", "redis://127.0.0.1:1", "--once", option, file});
     EXPECT_EQ(outcome.code, 1);
     EXPECT_THAT(outcome.err, HasSubstr("no-folder")) << option;
   }

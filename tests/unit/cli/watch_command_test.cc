@@ -91,6 +91,12 @@ TEST(WatchOptions, GroupByNameBeforeLocks) {
             "order");
 }
 
+TEST(WatchOptions, OnceEndsByItself) {
+  EXPECT_EQ(parse_watch(with_redis({"--once"}))->duration, WatchOptions::kOnce);
+  EXPECT_EQ(parse_watch(with_redis({"--once", "--duration", "9s"}))->duration, Duration(9s));
+  EXPECT_FALSE(parse_watch(watched_redis)->duration);
+}
+
 TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
   EXPECT_THAT(watch_error({}), HasSubstr("give servers, such as --redis URL"));
   EXPECT_THAT(watch_error({"--memcached", "h:11211"}), StartsWith("unknown option --memcached"));
