@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 
 struct SimulateOptions : LoadOptions {
   static constexpr std::string_view kCommand = "simulate";
+  std::optional<double> years;
   std::vector<int> regions;
   std::vector<simulate::Pauses> pauses;
   std::string faults_file, trace_out, history;
@@ -33,6 +34,7 @@ struct SimulateOptions : LoadOptions {
     // The audit's clock has a year.
     options.add("duration", "D", workload.duration, duration(1ms, 8766h),
                 "simulated time of each seed, up to a year");
+    options.add("years", "Y", years, number(0.0001, 1), "the same in years", "none");
     options.add("regions", "NAME,...", regions,
                 parsed(simulate::find_region,
                        [](int region) { return std::string(simulate::region_name(region)); }),
@@ -79,6 +81,11 @@ struct SimulateOptions : LoadOptions {
 
   void complete(const OptionList& options) {
     LoadOptions::complete(options);
+    if (years && options.given("duration")) {
+      throw UsageError("--years cannot be combined with --duration");
+    }
+    using Years = std::chrono::duration<double, std::ratio<8766 * 3600>>;
+    if (years) workload.duration = std::chrono::duration_cast<Duration>(Years(*years));
     options.needs("trace-out", seeds == 1, "--seeds 1");
     options.needs("history", seeds == 1, "--seeds 1");
     faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
