@@ -96,6 +96,7 @@ Command make_command(Command text, int (*run)(const Options&)) {
       return exit_code::kFine;
     }
     complete(values, options);
+    if constexpr (requires { values.args; }) values.args.assign(args.begin(), args.end());
     return run(values);
   };
   return text;

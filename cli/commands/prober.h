@@ -25,6 +25,8 @@ inline constexpr Duration kBetweenProgress = 1s;
 inline constexpr WaitPolicy kReconnecting = {.kind = WaitKind::backoff, .min = 200ms, .max = 10s};
 // A strategy counts as working again after so long without a failure, or longer (see calm_of).
 inline constexpr Duration kCalm = 5s;
+// Between readings of the files with the servers' URLs.
+inline constexpr Duration kBetweenReadings = 10s;
 // Between new connections of a strategy. Clients keep theirs, and would not notice that others
 // cannot connect.
 inline constexpr Duration kBetweenConnections = 15s;
@@ -39,6 +41,7 @@ struct ProbeOptions : LoadOptions {
   static constexpr std::string_view kCommand = "probe";
   std::optional<Duration> duration;
   std::optional<std::string> deployment;
+  std::vector<std::string> args;  ///< all of this, as given
 
   ProbeOptions() {
     workload.clients = 4;
@@ -119,6 +122,7 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
         common_(common),
         health_(strategy().name, calm_of(plan_.workload), common.console,
                 [this](std::optional<FailureReason> reason) { tell(reason); }),
+        urls_(common.options.servers_of(strategy().backend)),
         next_connection_(TimePoint::clock::now() + kBetweenConnections) {
     plan_.watcher = this;
   }
@@ -165,12 +169,36 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
  private:
   const Descriptor& strategy() const { return *plan_.strategies.front(); }
 
-  /// Checks the servers before the first round. Returns why they cannot be used; empty: they can.
+  /// Reads the URLs of its servers again at intervals, as a file may have a new password. One that
+  /// is just being written may be incomplete: URLs that it lacks stay.
+  bool urls_changed() {
+    const TimePoint now = TimePoint::clock::now();
+    if (now < next_reading_) return false;
+    next_reading_ = now + kBetweenReadings;
+    const std::scoped_lock lock(common_.mutex);
+    ProbeOptions given;
+    OptionList list = options_of(given);
+    try {
+      list.read(common_.options.args);
+    } catch (const UsageError&) {
+      return false;
+    }
+    std::vector<std::string> urls = given.servers_of(strategy().backend);
+    if (urls.empty() || urls == urls_) return false;
+    urls_ = std::move(urls);
+    reached_ = false;
+    return true;
+  }
+
+  /// Checks the servers before the first round, and after their URLs have changed. Returns why they
+  /// cannot be used; empty: they can.
   std::string reach(const std::stop_token& stop) {
-    if (reached_) return {};
+    if (!urls_changed() && reached_) return {};
+    ProbeOptions options = common_.options;
+    options.servers[std::string(strategy().backend)] = urls_;
     std::vector<Selected> selected = {selected_};
     std::vector<results::Skipped> skipped;
-    const auto servers = deploy(common_.options, selected, skipped, stop);
+    const auto servers = deploy(options, selected, skipped, stop);
     if (!servers && !skipped.empty()) {
       skipped_ = skipped.front().reason;
       tell(std::nullopt);
@@ -218,6 +246,10 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
     }
     health_.on_progress(progress);
     if (!measuring) return;
+    if (!over_.stop_requested() && urls_changed()) {
+      health_.say("its servers' URLs have changed: connecting again");
+      over_.request_stop();
+    }
     try_connection();
     // What it did itself was no pause.
     beaten_at_ = TimePoint::clock::now();
@@ -336,6 +368,8 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
   const Selected selected_;
   Common& common_;
   ProbeHealth health_;
+  std::vector<std::string> urls_;  ///< of its servers
+  TimePoint next_reading_ = TimePoint::clock::now() + kBetweenReadings;
   std::optional<std::string> skipped_;
   double due_ = 0;  ///< sections, or a part of one, that were due during an outage
   std::optional<TimePoint> restarted_at_;

@@ -152,6 +152,26 @@ TEST_F(ProbeTest, SaysWhyItsExitCodeIsThree) {
   EXPECT_THAT(outcome.err, HasSubstr("exit code 3: test-blind: two holders at once: "));
 }
 
+TEST_F(ProbeTest, ReadsAFileWithANewPasswordAgain) {
+  RedisProbe admin(redis_->port());
+  const std::string user(testbed::kUser);
+  const auto write = [&](const std::string& password) {
+    return scratch_.write(
+        "redis", fmt::format("redis://{}:{}@127.0.0.1:{}", user, password, redis_->port()));
+  };
+  Program program(scratch_,
+                  {"probe", "redis-set-nx-lua", "--rate", "20", "--redis",
+                   "@" + write(redis_->secret()), "--metrics-listen", std::to_string(port_)});
+  ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
+  admin.ask({"ACL", "SETUSER", user, "resetpass", ">rotated"});
+  admin.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  EXPECT_TRUE(program.says("failing: auth")) << program.said();
+  (void)write("rotated");
+  EXPECT_TRUE(program.says("working again after")) << program.said();
+  EXPECT_TRUE(works_on());
+  EXPECT_THAT(program.said(), testing::Not(HasSubstr("rotated")));
+}
+
 class ProbeFaultsTest : public ProbeTest {
  protected:
   std::string ask(const std::vector<std::string>& command) {
