@@ -129,7 +129,7 @@ Done check_distinct(const WantedStore& need) {
 void begin(std::vector<WantedStore>& wanted, bool tls, Deployment& deployment) {
   const auto own = [](const WantedStore& need) { return need.given.empty(); };
   if (std::ranges::none_of(wanted, own)) return;
-  auto host = LocalHost::open(tls);
+  auto host = testbed::Testbed::start(tls);
   const std::string failure = host ? "" : host.error();
   if (host) deployment.host = *std::move(host);
   for (WantedStore& need : wanted) {
@@ -281,8 +281,7 @@ std::optional<double> Deployment::cpu_seconds_of(std::string_view set) const {
 
 double Deployment::cpu_seconds() const {
   // All servers are children of the supervisor, which reaps ended ones.
-  return host ? testbed::cpu_seconds_of_tree(host->testbed().supervisor()->own_pid()).value_or(0)
-              : 0;
+  return host ? testbed::cpu_seconds_of_tree(host->supervisor()->own_pid()).value_or(0) : 0;
 }
 
 bool Deployment::warms_up(const Descriptor& strategy) const {

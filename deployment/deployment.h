@@ -51,7 +51,7 @@ struct Request {
 
 /// The servers of one load: private ones that it owns, or the user's.
 struct Deployment {
-  std::unique_ptr<LocalHost> host;  ///< outlives its stores
+  std::unique_ptr<testbed::Testbed> host;  ///< outlives its stores
   /// Private ones, by the names of the endpoints or "counter".
   std::map<std::string, std::shared_ptr<PrivateStore>, std::less<>> stores;
   Endpoints endpoints;

@@ -9,14 +9,13 @@ namespace {
 /// One etcd, or a cluster. etcd does not bound the number of connections.
 class EtcdStore : public PrivateStore {
  public:
-  EtcdStore(LocalHost& host, const StoreRequest& request)
+  EtcdStore(testbed::Testbed& host, const StoreRequest& request)
       : PrivateStore("etcd", request.setup != Setup::volatile_, std::chrono::seconds(2)) {
     if (request.members > 1) {
-      add_cluster(
-          testbed::start_etcd_cluster(host.testbed(), request.members,
-                                      {.mesh = mesh_for(host, request.setup), .tls = host.tls()}));
+      add_cluster(testbed::start_etcd_cluster(
+          host, request.members, {.mesh = mesh_for(host, request.setup), .tls = host.tls()}));
     } else {
-      add(testbed::start_etcd(host.testbed(), {.tls = host.tls()}));
+      add(testbed::start_etcd(host, {.tls = host.tls()}));
     }
   }
 
@@ -43,7 +42,8 @@ const PrivateStoreRegistration private_etcd({
     .name = "etcd",
     .program = testbed::kEtcd.name,
     .find_program = [] { return testbed::find_program(testbed::kEtcd); },
-    .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+    .start = [](testbed::Testbed& host,
+                const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.setup == Setup::clocked) {
         throw NotOffered("etcd reads the clock without the C library, where it could be moved",
                          NotStarted::Why::unplayable);

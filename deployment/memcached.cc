@@ -10,12 +10,12 @@ namespace {
 
 class MemcachedStore : public PrivateStore {
  public:
-  MemcachedStore(LocalHost& host, const StoreRequest& request) : PrivateStore("memcached") {
+  MemcachedStore(testbed::Testbed& host, const StoreRequest& request) : PrivateStore("memcached") {
     testbed::MemcachedOptions options{.max_clients = request.clients};
     if (request.setup == Setup::cramped) options.memory_megabytes = 2;
     options.tls = host.tls();
     options.clock = clock_for(host, request.setup);
-    add(testbed::start_memcached(host.testbed(), options));
+    add(testbed::start_memcached(host, options));
   }
 
   /// Memory is divided by the size of items, so only items of the lock's size evict it: with keys
@@ -43,7 +43,8 @@ const PrivateStoreRegistration private_memcached({
     .name = "memcached",
     .program = testbed::kMemcached.name,
     .find_program = [] { return testbed::find_program(testbed::kMemcached); },
-    .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+    .start = [](testbed::Testbed& host,
+                const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.setup == Setup::durable) throw NotOffered("memcached keeps nothing on disk");
       if (request.setup == Setup::replicated) throw NotOffered("memcached has no replicas");
       return std::make_unique<MemcachedStore>(host, request);

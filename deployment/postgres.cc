@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "deployment/private_store.h"
 #include "strategies/postgres/client/endpoint.h"
@@ -19,7 +18,7 @@ constexpr std::uint32_t kFewClients = 200;
 /// One PostgreSQL, a primary with a replica, or one behind a pooler.
 class PostgresStore : public PrivateStore {
  public:
-  PostgresStore(LocalHost& host, const StoreRequest& request)
+  PostgresStore(testbed::Testbed& host, const StoreRequest& request)
       : PrivateStore("postgres", request.setup != Setup::volatile_) {
     testbed::PostgresOptions options{.max_clients = request.setup == Setup::load ? request.clients
                                                                                  : kFewClients};
@@ -28,14 +27,14 @@ class PostgresStore : public PrivateStore {
     }
     options.tls = host.tls();
     options.clock = clock_for(host, request.setup);
-    add(testbed::start_postgres(host.testbed(), options));
+    add(testbed::start_postgres(host, options));
     if (request.setup == Setup::pooled) {
-      pooler_ = need(testbed::start_pgbouncer(host.testbed(), ports().front()));
+      pooler_ = need(testbed::start_pgbouncer(host, ports().front()));
     }
     if (request.setup != Setup::replicated) return;
-    replication_ = host.line_to(ports().front());
+    replication_ = line_to(host, ports().front());
     options.primary_port = replication_->port();
-    replica_ = need(testbed::start_postgres(host.testbed(), options));
+    replica_ = need(testbed::start_postgres(host, options));
   }
 
   Servers servers() const override {
@@ -135,13 +134,10 @@ class PostgresStore : public PrivateStore {
         "SELECT setting = reset_val AND source = 'configuration file' "
         "FROM pg_settings WHERE name = '{}'",
         name);
-    const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (ask(look).value != "t") {
-      if (std::chrono::steady_clock::now() > give_up_at) {
-        throw Failure("the server does not adopt " + name);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (testbed::comes_true(std::chrono::seconds(10), [&] { return ask(look).value == "t"; })) {
+      return;
     }
+    throw Failure("the server does not adopt " + name);
   }
 
   std::unique_ptr<testbed::Proxy> replication_;
@@ -155,7 +151,8 @@ const PrivateStoreRegistration private_postgres({
     .name = "postgres",
     .program = testbed::kPostgres.name,
     .find_program = testbed::find_postgres,
-    .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+    .start = [](testbed::Testbed& host,
+                const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.setup == Setup::cramped) throw NotOffered("PostgreSQL evicts nothing");
       return std::make_unique<PostgresStore>(host, request);
     },

@@ -11,22 +11,8 @@
 
 namespace lockbench::deployment {
 
-tl::expected<std::unique_ptr<LocalHost>, std::string> LocalHost::open(bool tls) {
-  std::unique_ptr<LocalHost> host(new LocalHost);
-  return attempt([&] {
-    host->testbed_ = need(testbed::Testbed::start());
-    if (tls) {
-      const testbed::Testbed& its = *host->testbed_;
-      const auto authority = need(testbed::Authority::make(its.folder() / "tls", its.account()));
-      host->tls_ = need(authority->issue("server"));
-    }
-    host->proxies_ = need(testbed::ProxyPool::start());
-    return std::move(host);
-  });
-}
-
-std::unique_ptr<testbed::Proxy> LocalHost::line_to(std::uint16_t port, Duration rtt) {
-  return need(testbed::start_proxy(*proxies_, port, {.delay = each_way(rtt)}));
+std::unique_ptr<testbed::Proxy> line_to(testbed::Testbed& host, std::uint16_t port, Duration rtt) {
+  return need(testbed::start_proxy(host.proxies(), port, {.delay = each_way(rtt)}));
 }
 
 PrivateStore::Servers PrivateStore::servers() const {
@@ -73,9 +59,9 @@ std::vector<std::uint16_t> PrivateStore::ports() const {
   return ports;
 }
 
-void PrivateStore::draw_lines(LocalHost& host, Duration rtt) {
+void PrivateStore::draw_lines(testbed::Testbed& host, Duration rtt) {
   for (const testbed::Server* server : servers()) {
-    lines_.push_back(host.line_to(server->port(), rtt));
+    lines_.push_back(line_to(host, server->port(), rtt));
   }
 }
 
@@ -153,13 +139,13 @@ void PrivateStore::replace_leader() {
   if (killed_ != nullptr) need(std::exchange(killed_, nullptr)->restart(true));
 }
 
-const testbed::ClockShim* PrivateStore::clock_for(LocalHost& host, Setup setup) {
+const testbed::ClockShim* PrivateStore::clock_for(testbed::Testbed& host, Setup setup) {
   if (setup != Setup::clocked) return nullptr;
-  clock_ = need(testbed::ClockShim::make(host.testbed()));
+  clock_ = need(testbed::ClockShim::make(host));
   return clock_.get();
 }
 
-testbed::Mesh* PrivateStore::mesh_for(LocalHost& host, Setup setup) {
+testbed::Mesh* PrivateStore::mesh_for(testbed::Testbed& host, Setup setup) {
   if (setup != Setup::split) return nullptr;
   mesh_ = std::make_unique<testbed::Mesh>(host.proxies());
   return mesh_.get();
@@ -180,7 +166,7 @@ void each(const PrivateStore::Servers& servers,
 }
 
 tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
-    const PrivateStoreKind& kind, LocalHost& host, const StoreRequest& request) {
+    const PrivateStoreKind& kind, testbed::Testbed& host, const StoreRequest& request) {
   try {
     return kind.start(host, request);
   } catch (const NotOffered& impossible) {

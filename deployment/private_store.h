@@ -24,31 +24,12 @@
 
 namespace lockbench::deployment {
 
-/// This machine, where private servers and proxies in front of them are started. Outlives its
-/// servers. Thread-safe.
-class LocalHost {
- public:
-  /// `tls`: servers get certificates of an authority that clients trust.
-  static tl::expected<std::unique_ptr<LocalHost>, std::string> open(bool tls = false);
-
-  testbed::Testbed& testbed() { return *testbed_; }
-  testbed::ProxyPool& proxies() { return *proxies_; }
-  /// For all servers; null without TLS.
-  const testbed::TlsFiles* tls() const { return tls_ ? &*tls_ : nullptr; }
-  /// A proxy in front of the server on this port, which adds `rtt` to each round trip. Throws
-  /// Failure if it cannot be started.
-  std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port, Duration rtt = {});
-
- private:
-  LocalHost() = default;
-
-  std::optional<testbed::TlsFiles> tls_;
-  std::unique_ptr<testbed::Testbed> testbed_;
-  std::unique_ptr<testbed::ProxyPool> proxies_;
-};
-
 /// The delay each way of a line that adds `rtt` to a round trip, rounded up.
 inline Duration each_way(Duration rtt) { return (rtt + Duration(1)) / 2; }
+/// A proxy in front of the server on this port, which adds `rtt` to each round trip. Throws Failure
+/// if it cannot be started.
+std::unique_ptr<testbed::Proxy> line_to(testbed::Testbed& host, std::uint16_t port,
+                                        Duration rtt = {});
 
 /// The purpose of private servers, which decides how they are started.
 enum class Setup {
@@ -112,7 +93,7 @@ class PrivateStore {
   std::vector<std::uint16_t> ports() const;
 
   /// Puts a proxy in front of each server, which adds `rtt` to each round trip.
-  void draw_lines(LocalHost& host, Duration rtt);
+  void draw_lines(testbed::Testbed& host, Duration rtt);
   const std::vector<std::unique_ptr<testbed::Proxy>>& lines() const { return lines_; }
 
   /// CPU time used by the servers and their replicas so far; nothing if one of them has ended.
@@ -187,9 +168,9 @@ class PrivateStore {
     cluster_ = true;
   }
   /// A movable clock; null if the setup does not need one.
-  const testbed::ClockShim* clock_for(LocalHost& host, Setup setup);
+  const testbed::ClockShim* clock_for(testbed::Testbed& host, Setup setup);
   /// A network between members in which one can be cut off; null if the setup does not need one.
-  testbed::Mesh* mesh_for(LocalHost& host, Setup setup);
+  testbed::Mesh* mesh_for(testbed::Testbed& host, Setup setup);
 
   bool keeps_data() const { return keeps_data_; }
 
@@ -246,7 +227,8 @@ struct PrivateStoreKind {
   tl::expected<std::filesystem::path, std::string> (*find_program)() = nullptr;
   std::string (*version)(const std::filesystem::path& program) = version_of_program;
   /// Throws Failure, or NotOffered. Thread-safe.
-  std::unique_ptr<PrivateStore> (*start)(LocalHost& host, const StoreRequest& request) = nullptr;
+  std::unique_ptr<PrivateStore> (*start)(testbed::Testbed& host,
+                                         const StoreRequest& request) = nullptr;
   bool clusters = false;    ///< its servers can form a cluster
   bool replicates = false;  ///< a replica can take its primary's place
   bool warms_up = false;    ///< its servers get faster while they run
@@ -264,6 +246,6 @@ inline const PrivateStoreKind* find_private_store_kind(std::string_view name) {
 }
 
 tl::expected<std::unique_ptr<PrivateStore>, NotStarted> start_private_store(
-    const PrivateStoreKind& kind, LocalHost& host, const StoreRequest& request);
+    const PrivateStoreKind& kind, testbed::Testbed& host, const StoreRequest& request);
 
 }  // namespace lockbench::deployment

@@ -11,7 +11,7 @@
 namespace lockbench::deployment {
 namespace {
 
-testbed::RedisOptions options_for(const LocalHost& host, const StoreRequest& request) {
+testbed::RedisOptions options_for(const testbed::Testbed& host, const StoreRequest& request) {
   testbed::RedisOptions options;
   options.tls = host.tls();
   options.max_clients = request.clients;
@@ -24,12 +24,12 @@ testbed::RedisOptions options_for(const LocalHost& host, const StoreRequest& req
 /// which faults strike, has the setup.
 class RedisStore : public PrivateStore {
  public:
-  RedisStore(LocalHost& host, const StoreRequest& request)
+  RedisStore(testbed::Testbed& host, const StoreRequest& request)
       : PrivateStore("redis", request.setup == Setup::durable),
         others_(static_cast<std::size_t>(request.nodes - 1)) {
     testbed::in_parallel(others_.size() + 1, [&](std::size_t node) {
       if (node == 0) return start_first(host, request);
-      others_[node - 1] = need(testbed::start_redis(host.testbed(), options_for(host, request)));
+      others_[node - 1] = need(testbed::start_redis(host, options_for(host, request)));
     });
   }
 
@@ -113,13 +113,13 @@ class RedisStore : public PrivateStore {
   }
 
  private:
-  void start_first(LocalHost& host, const StoreRequest& request) {
+  void start_first(testbed::Testbed& host, const StoreRequest& request) {
     testbed::RedisOptions options = options_for(host, request);
     options.clock = clock_for(host, request.setup);
     const bool watched = request.setup == Setup::watched;
     const bool separable = watched || request.setup == Setup::replicated;
     if (request.replicas == 0 && !separable) {
-      add(testbed::start_redis(host.testbed(), options));
+      add(testbed::start_redis(host, options));
       return;
     }
     testbed::RedisGroupOptions group{.replicas = request.replicas, .server = options};
@@ -129,11 +129,11 @@ class RedisStore : public PrivateStore {
       // Sentinels make replicas follow the address that they watch.
       group.proxy_each = !watched;
     }
-    group_ = need(testbed::start_redis_group(host.testbed(), group));
+    group_ = need(testbed::start_redis_group(host, group));
     if (!watched) return;
     const testbed::Proxy& line = *group_->replication();
     replication_ = line.counts().accepted;
-    sentinels_ = need(testbed::start_sentinels(host.testbed(), line.port(), host.tls()));
+    sentinels_ = need(testbed::start_sentinels(host, line.port(), host.tls()));
   }
 
   redis::Reply ask(std::initializer_list<std::string_view> command) {
@@ -159,9 +159,8 @@ const PrivateStoreRegistration private_redis({
     .name = "redis",
     .program = testbed::kRedisServer.name,
     .find_program = [] { return testbed::find_program(testbed::kRedisServer); },
-    .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
-      return std::make_unique<RedisStore>(host, request);
-    },
+    .start = [](testbed::Testbed& host, const StoreRequest& request)
+        -> std::unique_ptr<PrivateStore> { return std::make_unique<RedisStore>(host, request); },
     .replicates = true,
 });
 

@@ -59,17 +59,16 @@ void end_other_session(const zookeeper::Endpoint& servers, std::int64_t session,
 /// One ZooKeeper, or an ensemble. It does not bound the number of connections.
 class ZookeeperStore : public PrivateStore {
  public:
-  ZookeeperStore(LocalHost& host, const StoreRequest& request)
+  ZookeeperStore(testbed::Testbed& host, const StoreRequest& request)
       : PrivateStore("zookeeper", request.setup != Setup::volatile_, std::chrono::seconds(2)) {
     if (request.members > 1) {
       add_cluster(testbed::start_zookeeper_ensemble(
-          host.testbed(), request.members,
-          {.mesh = mesh_for(host, request.setup), .tls = host.tls()}));
+          host, request.members, {.mesh = mesh_for(host, request.setup), .tls = host.tls()}));
       return;
     }
     testbed::ZookeeperOptions options{.tls = host.tls()};
     options.clock = clock_for(host, request.setup);
-    add(testbed::start_zookeeper(host.testbed(), options));
+    add(testbed::start_zookeeper(host, options));
   }
 
   void jump_clock(Duration ahead) override {
@@ -126,7 +125,8 @@ const PrivateStoreRegistration private_zookeeper({
     .program = testbed::kZookeeper,
     .find_program = testbed::find_zookeeper,
     .version = testbed::zookeeper_version,
-    .start = [](LocalHost& host, const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+    .start = [](testbed::Testbed& host,
+                const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
       if (request.setup == Setup::cramped) throw NotOffered("ZooKeeper evicts nothing");
       return std::make_unique<ZookeeperStore>(host, request);
     },

@@ -1,6 +1,7 @@
 #include <sys/prctl.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -8,7 +9,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "deployment/child_clock.h"
 #include "deployment/failure.h"
 #include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
@@ -145,7 +145,6 @@ class Client {
         env_.arm(request.fault);
         break;
       case Request::What::shift_clock:
-        if (program_ != nullptr) return shift_program(request.by);
         env_.shift_wall_clock(request.by);
         break;
       case Request::What::cancelled_release:
@@ -161,25 +160,12 @@ class Client {
 
  private:
   /// The program stays in this process's group, so that what stops and kills this process does the
-  /// same to it, and gets a clock that can be moved.
+  /// same to it.
   void add_program() {
     deployment::need(
         program::add({.name = setup_.strategy, .command = setup_.program, .about = setup_.about}));
     services_.provide(std::make_shared<program::Grouping>(program::Grouping{.own_group = false}));
-    clock_ = deployment::ChildClock::make();
-  }
-
-  Answer shift_program(Duration by) {
-    Answer answer;
-    if (!clock_) {
-      answer.cannot = clock_.error();
-    } else if ((*clock_)->loads() == 0) {
-      answer.cannot = "its runtime does not load the library that moves its clock";
-    } else {
-      (*clock_)->shift(by);
-    }
-    answer.at = plain_->now();
-    return answer;
+    for (const auto& [name, value] : setup_.environment) setenv(name.c_str(), value.c_str(), 1);
   }
 
   /// Why it cannot; empty: it has done the work.
@@ -254,7 +240,6 @@ class Client {
   const StrategyOptions options_;
   FaultEnv env_;
   const std::unique_ptr<Env> plain_ = make_system_env(random_seed());
-  tl::expected<std::unique_ptr<deployment::ChildClock>, std::string> clock_;  ///< of a program
   Services services_;
   std::unique_ptr<LockStrategy> strategy_;
   program::ProgramLock* program_ = nullptr;  ///< the same; null if it is lockbench's own

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "loadgen/cluster/wire.h"
 #include "loadgen/record/counter.h"
 #include "strategies/descriptor.h"
 
@@ -51,6 +57,7 @@ struct ClientSetup {
   Duration ttl{};                  ///< of its locks, as far as known
   Endpoints endpoints;
   std::string counter;  ///< URL of the Redis with the protected counter
+  std::map<std::string, std::string> environment{};  ///< more, for a client program
   ActorSettings settings;
 };
 
@@ -122,12 +129,24 @@ struct Answer {
 
 /// Sends a message of any of the three kinds. False if the other side is gone.
 template <class Message>
-bool send(int socket, const Message& message);
+bool send(int socket, const Message& message) {
+  const std::string bytes = loadgen::cluster::to_bytes(message);
+  return ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
+}
 
 /// The next message. Empty if the other side is gone. Throws std::exception with the reason if it
 /// is not a message of this kind.
 template <class Message>
-std::optional<Message> receive(int socket);
+std::optional<Message> receive(int socket) {
+  constexpr std::size_t kLongest = std::size_t{64} << 10;
+  std::string bytes(kLongest, '\0');
+  const ssize_t size = TEMP_FAILURE_RETRY(recv(socket, bytes.data(), bytes.size(), 0));
+  if (size <= 0) return std::nullopt;
+  bytes.resize(static_cast<std::size_t>(size));
+  Message message;
+  if (loadgen::cluster::from_bytes(bytes, message)) return message;
+  throw std::runtime_error("it is no message of this kind");
+}
 
 /// Main loop of a client process: carries out the requests from the socket until the other side is
 /// gone. Returns the exit code.

@@ -1,15 +1,11 @@
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <random>
 #include <thread>
 
@@ -25,29 +21,6 @@ namespace {
 using namespace std::string_view_literals;
 
 using Clock = std::chrono::steady_clock;
-
-/// Starts the client in its own process group, so that Ctrl-C in a terminal does not reach it.
-int spawn(const std::string& program, int socket, pid_t& pid) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string name = program, argument = "client";
-  std::array<char*, 3> argv{name.data(), argument.data(), nullptr};
-  const int error = posix_spawn(&pid, name.c_str(), &files, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  return error;
-}
 
 /// Enough for any request that does not wait for the lock.
 constexpr std::chrono::seconds kReplyTimeout{10};
@@ -95,17 +68,12 @@ std::string fresh_key() {
 }  // namespace
 
 ClientProcess::ClientProcess(const std::filesystem::path& program) {
-  std::array<int, 2> ends{};
-  // Each write is one read at the other end.
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw Failure(fmt::format("cannot make a socket pair for a client: {}", std::strerror(errno)));
-  }
-  const int error = spawn(program.string(), ends[1], pid_);
+  const auto ends = need(testbed::make_pair_of_sockets());
+  const auto pid = testbed::spawn(program, "client", ends[1]);
   close(ends[1]);
+  if (!pid) close(ends[0]);
+  pid_ = need(pid);
   socket_ = ends[0];
-  if (error == 0) return;
-  close(socket_);
-  throw Failure(fmt::format("cannot start {}: {}", program.string(), std::strerror(error)));
 }
 
 ClientProcess::~ClientProcess() {
@@ -117,14 +85,7 @@ ClientProcess::~ClientProcess() {
 }
 
 std::optional<Answer> ClientProcess::receive(Duration within) {
-  const auto deadline = Clock::now() + within;
-  pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
-  int ready = 0;
-  do {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    ready = poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
-  } while (ready < 0 && errno == EINTR);
-  if (ready <= 0) return std::nullopt;
+  if (testbed::wire::await(socket_, POLLIN, Clock::now() + within) == 0) return std::nullopt;
   try {
     return hazards::receive<Answer>(socket_);
   } catch (const std::exception& error) {
@@ -136,12 +97,12 @@ void ClientProcess::await_stop() { await_change(WUNTRACED, "stop"); }
 
 void ClientProcess::await_change(int options, const char* change) {
   constexpr std::chrono::seconds kWithin{10};
-  const auto deadline = Clock::now() + kWithin;
   int status = 0;
   pid_t changed = 0;
-  while ((changed = waitpid(pid_, &status, options | WNOHANG)) == 0 && Clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  testbed::comes_true(kWithin, [&] {
+    changed = waitpid(pid_, &status, options | WNOHANG);
+    return changed != 0;
+  });
   const bool stopped = WIFSTOPPED(status);
   const bool in_time = changed == pid_ && stopped == (options == WUNTRACED);
   if (changed == pid_ && !stopped) pid_ = -1;
@@ -180,6 +141,10 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
                     .endpoints = store.endpoints(ports),
                     .counter = play_.servers_.counter_url(),
                     .settings = settings};
+  if (program != nullptr) {
+    clock_ = play_.servers_.make_clock();
+    setup.environment = clock_->environment();
+  }
   if (!settings.wait_replicas) setup.settings.wait_replicas = store.replicas();
   process_.send(setup);
   answer(program == nullptr ? kReplyTimeout : kProgramStart);
@@ -204,14 +169,8 @@ Answer Actor::call(const Request& request) {
   return answer(kReplyTimeout);
 }
 
-int Actor::acquire_commands() const {
+void Actor::require_commands() const {
   if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
-  return acquire_commands_;
-}
-
-int Actor::release_commands() const {
-  if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
-  return release_commands_;
 }
 
 void Actor::warm_up() {
@@ -233,7 +192,7 @@ Request Actor::acquire_request(Duration wait) const {
 void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
   wait_ = wait;
   asks_at_ = std::max(at.value_or(TimePoint::min()), BootClock::now());
-  play_.timeline().add(asks_at_, name_, "asks for the lock");
+  play_.tell(asks_at_, name_, "asks for the lock");
   Request request = acquire_request(wait);
   request.at = at;
   request.release_at_once = releases_at_once_ = at.has_value();
@@ -244,16 +203,16 @@ void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
 
 void Actor::await_waiting() {
   if (!receive(kReplyTimeout).waiting) throw Failure(name_ + " did not have to wait for the lock");
-  play_.timeline().add_now(name_, "finds the lock taken and waits");
+  play_.tell_now(name_, "finds the lock taken and waits");
 }
 
 Grant Actor::finish_acquire() {
-  Grant grant = tell_acquire();
+  Grant grant = finish_any_acquire();
   require_answer(grant);
   return grant;
 }
 
-Grant Actor::tell_acquire() {
+Grant Actor::finish_any_acquire() {
   Answer answer = receive(wait_ + kReplyTimeout);
   if (answer.waiting) answer = receive(wait_ + kReplyTimeout);
   Grant& grant = answer.grant;
@@ -273,7 +232,7 @@ Grant Actor::tell_acquire() {
   } else if (!grant.reason.empty()) {
     text += ": " + grant.reason;
   }
-  play_.timeline().add(grant.answered_at, name_, text);
+  play_.tell(grant.answered_at, name_, text);
   tell_history(grant);
   require_in_time(name_ + " asked for the lock", asks_at_, grant.asked_at, play_.tolerance());
   return std::move(grant);
@@ -307,7 +266,7 @@ Grant Actor::acquire(Duration wait) {
 
 Grant Actor::try_acquire(Duration wait) {
   start_acquire(wait);
-  Grant grant = tell_acquire();
+  Grant grant = finish_any_acquire();
   require_in_time("the answer to " + name_ + " was read", grant.answered_at, BootClock::now(),
                   play_.tolerance());
   return grant;
@@ -332,13 +291,13 @@ ReleaseOutcome Actor::tell_release(const Answer& answer) {
   if (answer.released != ReleaseOutcome::failed) {
     history_.end(history::Outcome::ok, BootClock::now());
   }
-  play_.timeline().add(answer.at, name_,
-                       std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));
+  play_.tell(answer.at, name_,
+             std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));
   return answer.released;
 }
 
 void Actor::start_release(const Grant& grant) {
-  play_.timeline().add_now(name_, "starts to release");
+  play_.tell_now(name_, "starts to release");
   begin_release(grant);
   process_.send(Request{.what = Request::What::release, .lease = grant.lease});
 }
@@ -351,7 +310,7 @@ ReleaseOutcome Actor::release(const Grant& grant) {
 }
 
 ReleaseOutcome Actor::cancelled_release(const Grant& grant, Duration after) {
-  play_.timeline().add_now(name_, "starts to release, and will cancel that");
+  play_.tell_now(name_, "starts to release, and will cancel that");
   begin_release(grant);
   return tell_release(
       call({.what = Request::What::cancelled_release, .lease = grant.lease, .within = after}));
@@ -366,7 +325,7 @@ void Actor::start_work(Duration busy) {
 
 void Actor::finish_work() {
   const Answer answer = receive(wait_ + kReplyTimeout);
-  play_.timeline().add(answer.at, name_, "has done its work");
+  play_.tell(answer.at, name_, "has done its work");
 }
 
 RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
@@ -374,15 +333,15 @@ RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
   if (play_.of_program() && answer.renewed == RenewOutcome::unsupported) {
     throw NotPlayable("the library cannot renew");
   }
-  play_.timeline().add(answer.at, name_,
-                       std::string(word_of<RenewOutcome::unsupported>(kRenewed, answer.renewed)));
+  play_.tell(answer.at, name_,
+             std::string(word_of<RenewOutcome::unsupported>(kRenewed, answer.renewed)));
   return answer.renewed;
 }
 
 Belief Actor::belief(const Grant& grant, Duration within) {
   const Answer answer =
       call({.what = Request::What::belief, .lease = grant.lease, .within = within});
-  play_.timeline().add(
+  play_.tell(
       answer.at, name_,
       answer.belief.valid ? "still treats the lock as its own" : "knows that it has lost the lock");
   return answer.belief;
@@ -391,7 +350,7 @@ Belief Actor::belief(const Grant& grant, Duration within) {
 void Actor::read(const Grant& grant) {
   const Answer answer =
       call({.what = Request::What::read, .lease = grant.lease, .key = play_.key()});
-  play_.timeline().add(answer.at, name_, fmt::format("reads the counter: {}", answer.counter));
+  play_.tell(answer.at, name_, fmt::format("reads the counter: {}", answer.counter));
 }
 
 loadgen::WriteResult Actor::write(const Grant& grant) {
@@ -399,8 +358,8 @@ loadgen::WriteResult Actor::write(const Grant& grant) {
       call({.what = Request::What::write, .lease = grant.lease, .key = play_.key()});
   const loadgen::WriteResult result = answer.written;
   if (result == loadgen::WriteResult::accepted) ++play_.accepted_writes_;
-  play_.timeline().add(answer.at, name_,
-                       std::string(word_of<loadgen::WriteResult::failed>(kWritten, result)));
+  play_.tell(answer.at, name_,
+             std::string(word_of<loadgen::WriteResult::failed>(kWritten, result)));
   if (result == loadgen::WriteResult::unknown || result == loadgen::WriteResult::failed) {
     throw Failure(name_ +
                   " could not write the counter, although no fault affects the counter's server");
@@ -409,13 +368,20 @@ loadgen::WriteResult Actor::write(const Grant& grant) {
 }
 
 void Actor::arm(CommandFault::Action action, CommandFault::Place place, int command) {
-  if (play_.of_program()) throw NotPlayable("the commands of a client program do not show");
+  require_commands();
   call({.what = Request::What::arm,
         .fault = {.action = action, .command = command, .place = place}});
 }
 
 void Actor::shift_clock(Duration by) {
-  call({.what = Request::What::shift_clock, .by = by});
+  if (clock_ && clock_->loads() == 0) {
+    throw NotPlayable("its runtime does not load the library that moves its clock");
+  }
+  if (clock_) {
+    clock_->set(by);
+  } else {
+    call({.what = Request::What::shift_clock, .by = by});
+  }
   play_.record_fault(fmt::format("the clock of {} is now {} {}", name_,
                                  format_duration(by < Duration::zero() ? -by : by),
                                  by < Duration::zero() ? "behind" : "ahead"));

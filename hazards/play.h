@@ -23,40 +23,23 @@ namespace lockbench::hazards {
 using deployment::Failure;
 using deployment::need;
 
-/// The events of one play: who did or learned what, and when. Not thread-safe.
-class Timeline {
- public:
-  struct Entry {
-    TimePoint at;
-    std::string who, what;
-  };
-
-  /// Entries may arrive out of order: an answer carries the time at which the client received it.
-  void add(TimePoint at, std::string who, std::string what) {
-    const auto later = std::ranges::upper_bound(entries_, at, {}, &Entry::at);
-    entries_.insert(later, {at, std::move(who), std::move(what)});
-  }
-  void add_now(std::string who, std::string what) {
-    add(BootClock::now(), std::move(who), std::move(what));
-  }
-
-  const std::vector<Entry>& entries() const { return entries_; }
-
- private:
-  std::vector<Entry> entries_;
-};
-
-/// A step of the play itself was late, for example because the machine stalled. The play is then
-/// `not-played`, as it proves nothing about the lock.
-class Disturbed : public Failure {
- public:
-  using Failure::Failure;
+/// Who did or learned what in a play, and when.
+struct TimelineEntry {
+  TimePoint at;
+  std::string who, what;
 };
 
 /// The fault cannot be caused for this client. The play is then `not-played`.
 class NotPlayable : public Failure {
  public:
   using Failure::Failure;
+};
+
+/// A step of the play itself was late, for example because the machine stalled. The play is then
+/// `not-played`, as it proves nothing about the lock.
+class Disturbed : public NotPlayable {
+ public:
+  using NotPlayable::NotPlayable;
 };
 
 /// Throws Disturbed if `step` happened later than `due` by more than `tolerance`.
@@ -110,8 +93,8 @@ class Actor {
   /// of an acquisition and a release.
   void warm_up();
   /// Throws NotPlayable for a client program, whose commands do not show.
-  int acquire_commands() const;
-  int release_commands() const;
+  int acquire_commands() const { return require_commands(), acquire_commands_; }
+  int release_commands() const { return require_commands(), release_commands_; }
 
   /// A wait of zero means one attempt. Throws Failure if the store gave no answer: only a real
   /// answer proves something.
@@ -128,7 +111,7 @@ class Actor {
   void await_waiting();
   Grant finish_acquire();
   /// Like finish_acquire(), but returns an unanswered grant instead of throwing.
-  Grant finish_any_acquire() { return tell_acquire(); }
+  Grant finish_any_acquire();
 
   ReleaseOutcome release(const Grant& grant);
   /// Only sends the request; finish_release() returns the answer.
@@ -167,17 +150,18 @@ class Actor {
   Answer answer(Duration within);
   Answer receive(Duration within);
   Request acquire_request(Duration wait) const;
-  /// These add the outcome of a request to the timeline.
-  Grant tell_acquire();
+  /// Adds the outcome of a request to the timeline.
   ReleaseOutcome tell_release(const Answer& answer);
   void tell_history(const Grant& grant);
   /// In the history, a client that dies holds its locks no longer.
   void tell_death(const std::string& how);
   void begin_release(const Grant& grant);
+  void require_commands() const;
 
   Play& play_;
   const std::string name_;
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
+  std::unique_ptr<testbed::ClockShim> clock_;  ///< of a client program
   ClientProcess process_;
   history::Process history_;
   std::string asked_for_;            ///< name of the lock
@@ -229,8 +213,17 @@ class Play {
   std::uint64_t counter();
   std::uint64_t accepted_writes() const { return accepted_writes_; }
 
-  Timeline& timeline() { return timeline_; }
-  void record_fault(std::string what) { timeline_.add_now("fault", std::move(what)); }
+  /// In the order of time. Events may come out of order: an answer carries the time at which the
+  /// client received it.
+  const std::vector<TimelineEntry>& timeline() const { return timeline_; }
+  void tell(TimePoint at, std::string who, std::string what) {
+    const auto later = std::ranges::upper_bound(timeline_, at, {}, &TimelineEntry::at);
+    timeline_.insert(later, {at, std::move(who), std::move(what)});
+  }
+  void tell_now(std::string who, std::string what) {
+    tell(BootClock::now(), std::move(who), std::move(what));
+  }
+  void record_fault(std::string what) { tell_now("fault", std::move(what)); }
   void note(const std::string& name, Fact fact) { evidence_[name] = std::move(fact); }
   void note(const std::string& name, Duration duration) { evidence_[name] = seconds(duration); }
   const std::map<std::string, Fact>& evidence() const { return evidence_; }
@@ -246,7 +239,7 @@ class Play {
   int keys_ = 1, clients_ = 0;
   Duration ttl_;
   std::uint64_t accepted_writes_ = 0;
-  Timeline timeline_;
+  std::vector<TimelineEntry> timeline_;
   std::map<std::string, Fact> evidence_;
   std::deque<Actor> actors_;  ///< destroyed first: they use the members above
 };

@@ -14,7 +14,7 @@ using Started = tl::expected<std::shared_ptr<PrivateStore>, NotStarted>;
 
 constexpr int kNodes = 5, kMembers = 3, kReplicas = 2;
 
-Started start_store(const Descriptor& strategy, deployment::LocalHost& host, Setup setup) {
+Started start_store(const Descriptor& strategy, testbed::Testbed& host, Setup setup) {
   const auto* const kind = deployment::find_private_store_kind(strategy.backend);
   if (kind == nullptr && setup != Setup::shared) {
     return tl::unexpected(NotStarted{"it has no server", NotStarted::Why::never_needed});
@@ -29,28 +29,11 @@ Started start_store(const Descriptor& strategy, deployment::LocalHost& host, Set
        .replicas = strategy.traits.needs_replicas ? kReplicas : 0});
 }
 
-void play_on(Cell& cell, ServerPool& servers, std::shared_ptr<PrivateStore> store) {
-  Play play(servers, std::move(store), *cell.strategy);
-  play.set_name(fmt::format("{}/{}", cell.scenario->name, cell.strategy->name));
-  try {
-    Verdict verdict = cell.scenario->play(play);
-    cell.observed = verdict.outcome;
-    cell.reason = std::move(verdict.reason);
-  } catch (const NotPlayable& why) {
-    cell.expected = HazardOutcome::not_played;
-    cell.observed = HazardOutcome::not_played;
-    cell.reason = why.what();
-  } catch (const Disturbed& late) {
-    cell.expected = HazardOutcome::not_played;
-    cell.observed = HazardOutcome::not_played;
-    cell.reason = late.what();
-    cell.disturbed = true;
-  } catch (const std::exception& failure) {
-    cell.reason = failure.what();
-    cell.failed = true;
-  }
-  cell.evidence = play.evidence();
-  cell.timeline = play.timeline().entries();
+/// The cell has this outcome without a verdict of its play.
+void settle(Cell& cell, HazardOutcome outcome, std::string why) {
+  cell.expected = outcome;
+  cell.observed = outcome;
+  cell.reason = std::move(why);
 }
 
 /// Whether `cell` is more informative than the play shown so far.
@@ -68,7 +51,7 @@ tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options 
       options.client_program.empty() ? "/proc/self/exe" : std::move(options.client_program);
   pool->history_ = options.history;
   return deployment::attempt([&] {
-    pool->host_ = need(deployment::LocalHost::open(options.tls));
+    pool->host_ = need(testbed::Testbed::start(options.tls));
     const auto& redis = *deployment::find_private_store_kind("redis");
     pool->counter_ = redis.start(*pool->host_, {.setup = Setup::shared});
     return std::move(pool);
@@ -116,13 +99,10 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
             .strategy = &strategy,
             .expected = expected_outcome(scenario, strategy)};
   if (auto why = not_applicable(scenario, strategy)) {
-    cell.expected = HazardOutcome::not_applicable;
-    cell.observed = HazardOutcome::not_applicable;
-    cell.reason = *std::move(why);
+    settle(cell, HazardOutcome::not_applicable, *std::move(why));
   } else if (scenario.by_key && !strategy.program.empty()) {
-    cell.expected = HazardOutcome::not_played;
-    cell.observed = HazardOutcome::not_played;
-    cell.reason = "the fault must find the lock in the store, whose form only the library knows";
+    settle(cell, HazardOutcome::not_played,
+           "the fault must find the lock in the store, whose form only the library knows");
   }
   return cell;
 }
@@ -131,23 +111,33 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
   Cell cell = make_cell(scenario, strategy);
   if (cell.played()) return cell;
   cell.began = BootClock::now();
+  std::optional<Play> play;
   try {
     auto store = servers.store(strategy, scenario.setup);
     cell.began = BootClock::now();
     if (store) {
-      play_on(cell, servers, *std::move(store));
-    } else {
+      play.emplace(servers, *std::move(store), strategy);
+      play->set_name(fmt::format("{}/{}", scenario.name, strategy.name));
+      Verdict verdict = scenario.play(*play);
+      cell.observed = verdict.outcome;
+      cell.reason = std::move(verdict.reason);
+    } else if (store.error().why == NotStarted::Why::failed) {
       cell.reason = store.error().reason;
-      const auto why = store.error().why;
-      if (why != NotStarted::Why::failed) {
-        cell.expected = why == NotStarted::Why::unplayable ? HazardOutcome::not_played
-                                                           : HazardOutcome::not_applicable;
-        cell.observed = cell.expected;
-      }
+    } else {
+      const bool unplayable = store.error().why == NotStarted::Why::unplayable;
+      settle(cell, unplayable ? HazardOutcome::not_played : HazardOutcome::not_applicable,
+             store.error().reason);
     }
+  } catch (const NotPlayable& why) {
+    settle(cell, HazardOutcome::not_played, why.what());
+    cell.disturbed = dynamic_cast<const Disturbed*>(&why) != nullptr;
   } catch (const std::exception& failure) {
     cell.reason = failure.what();
     cell.failed = true;
+  }
+  if (play) {
+    cell.evidence = play->evidence();
+    cell.timeline = play->timeline();
   }
   cell.took = BootClock::now() - cell.began;
   return cell;

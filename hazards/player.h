@@ -35,14 +35,19 @@ class ServerPool {
   std::string counter_url() const { return counter_->urls().front(); }
   const std::filesystem::path& client_program() const { return client_program_; }
   history::Log* history() const { return history_; }
-  std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port) { return host_->line_to(port); }
+  std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port) {
+    return deployment::line_to(*host_, port);
+  }
+  std::unique_ptr<testbed::ClockShim> make_clock() {
+    return need(testbed::ClockShim::make(*host_));
+  }
 
  private:
   ServerPool() = default;
 
   std::filesystem::path client_program_;
   history::Log* history_ = nullptr;
-  std::unique_ptr<deployment::LocalHost> host_;  ///< outlives its servers
+  std::unique_ptr<testbed::Testbed> host_;  ///< outlives its servers
   std::unique_ptr<PrivateStore> counter_;
   std::mutex mutex_;
   /// By the kind of servers. Servers that failed to start are not tried again.
@@ -63,7 +68,7 @@ struct Cell {
   /// A step of the play was late, so it counts as not played; `reason` names the step.
   bool disturbed = false;
   std::map<std::string, Fact> evidence{};
-  std::vector<Timeline::Entry> timeline{};
+  std::vector<TimelineEntry> timeline{};
   TimePoint began{};
   Duration took{};
 

@@ -1,4 +1,4 @@
-#include "history/reader.h"
+#include "history/operation.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -117,13 +117,15 @@ class Simulation final : public loadgen::ClientHosts {
 
   // What the run tells.
 
-  std::unique_ptr<Env> make_env(int client, std::uint64_t seed) override {
+  std::unique_ptr<Env> make_env(const loadgen::RunShared& /*run*/, int client,
+                                std::uint64_t seed) override {
     return std::make_unique<HostEnv>(*hosts_[index(client)], seed, false);
   }
-  std::unique_ptr<Services> make_services(int client, std::uint64_t seed) override {
+  std::unique_ptr<Services> make_services(loadgen::RunShared& run, int client,
+                                          std::uint64_t seed) override {
     Host& host = *hosts_[index(client)];
     auto services = std::make_unique<Services>();
-    loadgen::record_services(run_, *services, nullptr);
+    loadgen::record_services(run, *services, nullptr);
     services->provide<redis::ConnectionFactory>(
         redis::make_connection_factory_on(*dialers_[index(client)]));
     const auto make = [&host, random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {

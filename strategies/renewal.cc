@@ -11,6 +11,9 @@ namespace {
 constexpr std::size_t kBatch = 256;
 // A renewal with TTL 0 would end the lease.
 constexpr Duration kLeastTtl = std::chrono::milliseconds(1);
+// At most a hundredth of the time between two renewals. With 10,000 locks and a TTL of 10 s, a
+// batch has 15 of them instead of one, and saves their system calls on both sides.
+constexpr Duration kTogether = std::chrono::milliseconds(5);
 constexpr Duration kShortestPause = std::chrono::milliseconds(5);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 
@@ -22,6 +25,11 @@ Duration pause_after(int failures, Duration ttl) {
 
 TimePoint latest_end(const RenewalOrder& order) {
   return order.cap ? order.granted_at + *order.cap : TimePoint::max();
+}
+
+/// How much before its time a renewal goes with those that are due.
+Duration early(const RenewalOrder& order) {
+  return std::min(kTogether, order.timing.next(order.ttl) / 100);
 }
 
 /// Whether the validity has reached the cap, or the cap has passed.
@@ -124,10 +132,15 @@ std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_b
   std::vector<std::shared_ptr<Renewal>> done;
   const std::scoped_lock lock(mutex_);
   for (auto next = due_.begin();
-       next != due_.end() && next->first <= due_by && batch.size() < kBatch;) {
+       next != due_.end() && next->first <= due_by + kTogether && batch.size() < kBatch;) {
     const auto place = next++;
     const auto renewal = place->second.lock();
     if (!renewal) continue;  // its destructor waits for the mutex and removes it
+    const Duration before = batch.empty() ? Duration::zero() : early(renewal->order_);
+    if (place->first > due_by + before) {
+      done.push_back(renewal);
+      break;
+    }
     const TimePoint due = std::min(place->first, renewal->first_due_);
     due_.erase(place);
     renewal->place_.reset();
@@ -223,7 +236,8 @@ void RenewalScheduler::settle(const Flight& flight) {
       report.outcome = RenewalAnswer::renewed;
       renewal.first_due_ = TimePoint::max();
       order.state->extend(flight.sent_at + flight.ttl - order.drift, flight.sent_at);
-      put(renewal, flight.sent_at + order.timing.next(order.ttl));
+      // One that went early with others keeps its turn.
+      put(renewal, std::max(flight.sent_at, flight.due) + order.timing.next(order.ttl));
     } else if (flight.refused > all - order.quorum) {
       report.outcome = RenewalAnswer::not_owner;
       order.state->mark_lost(flight.answered_at);

@@ -72,7 +72,8 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
 };
 
 /// Renews the leases of all clients of a run, as Redisson's watchdog does for one process. Renewals
-/// are sent in order of their due times; those on one store in pipelined batches on one connection.
+/// are sent in order of their due times; those on one store in pipelined batches on one connection,
+/// with those that are due a little later.
 /// One task, started beside the first client that needs it, serves any number of leases. A lease is
 /// marked lost when the store no longer knows its owner. When the store fails, its next turn comes
 /// as usual, which is what Redisson does (renewal/RenewalTask.java: run() calls schedule() whether

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tl/expected.hpp>
 #include <type_traits>
 #include <utility>
@@ -23,6 +25,18 @@ T need(tl::expected<T, E> result) {
     if (!result) throw Failure(result.error().message);
   }
   if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+/// Whether `what` is true in time; asks at least once, and then every millisecond.
+template <class What>
+bool comes_true(std::chrono::milliseconds within, const What& what) {
+  constexpr std::chrono::milliseconds kPause{1};
+  const auto give_up_at = std::chrono::steady_clock::now() + within;
+  while (!what()) {
+    if (std::chrono::steady_clock::now() > give_up_at) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
 }
 
 /// The result of the work; a Failure that it throws becomes the error.

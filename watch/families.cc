@@ -9,7 +9,6 @@
 #include <boost/regex.hpp>
 #include <cctype>
 #include <stdexcept>
-#include <utility>
 
 #include "results/tables/text.h"
 
@@ -85,10 +84,12 @@ std::string Families::family_of(std::string_view lock) const {
     }
     return family.empty() ? std::string(kOther) : family;
   }
-  for (const std::string& glob : globs_) {
-    if (glob_matches(glob, lock)) return glob;
-  }
-  const std::string_view beginning = globs_.empty() ? beginning_of(lock) : std::string_view();
+  const auto glob =
+      std::ranges::find_if(globs_, [&](const std::string& one) { return glob_matches(one, lock); });
+  // A pattern such as "*lock*" says nothing of what its locks are for.
+  const bool says_nothing = glob == globs_.end() ? globs_.empty() : glob->starts_with('*');
+  if (glob != globs_.end() && !says_nothing) return *glob;
+  const std::string_view beginning = says_nothing ? beginning_of(lock) : std::string_view();
   return beginning.empty() ? std::string(kOther) : results::printable(beginning);
 }
 

@@ -17,7 +17,8 @@ class Families {
   static constexpr std::size_t kLongestPattern = 256, kLongestName = 512;
 
   /// Without an expression, a lock belongs to the first glob (with * and ?) that matches it.
-  /// Without globs, its family is the beginning of its name, up to the first part with a digit.
+  /// Without globs, and with one that begins with *, its family is the beginning of its name, up to
+  /// the first part with a digit.
   Families() = default;
   explicit Families(std::vector<std::string> globs) : globs_(std::move(globs)) {}
   /// A Perl expression with a group `(?<family>...)`, which names the family; it must match the

@@ -26,27 +26,6 @@ constexpr Duration kLeakAfter = 1s;
 constexpr std::uint32_t kEnoughRenewals = 2;
 constexpr std::size_t kMostParties = 1024;
 
-bool has_usually_ttl(Shape shape) {
-  // Sequence nodes live as long as their session; no_ttl means that they are not ephemeral.
-  constexpr std::array kWithTtl{Shape::token,    Shape::redisson_hash, Shape::etcd_queue,
-                                Shape::etcd_key, Shape::table_row,     Shape::sequence_nodes,
-                                Shape::permits};
-  return std::ranges::find(kWithTtl, shape) != kWithTtl.end();
-}
-
-bool keeps_session(Shape shape) {
-  constexpr std::array kOfSession{Shape::etcd_queue, Shape::etcd_key, Shape::sequence_nodes,
-                                  Shape::ephemeral_node, Shape::permits};
-  return std::ranges::find(kOfSession, shape) != kOfSession.end();
-}
-
-/// Whether each contender has its own key or node, so that nobody writes over the holder's.
-bool has_key_for_each(Shape shape) {
-  constexpr std::array kShapes{Shape::etcd_queue, Shape::sequence_nodes, Shape::ephemeral_node,
-                               Shape::permits};
-  return std::ranges::find(kShapes, shape) != kShapes.end();
-}
-
 /// The owner for people. Only the beginning of a token: it may be all that a release needs.
 std::string shown_owner(const Party& party) {
   constexpr std::size_t kLongest = 12;
@@ -245,7 +224,7 @@ class Step {
   bool was_written_over(const Claim& holding) const {
     // If changes may come as one, it may also have been a release and a grant.
     const bool one_change = judgement_.accuracy != Accuracy::sampled && next_.changes <= 1;
-    const bool one_key = !has_key_for_each(next_.shape);
+    const bool one_key = !facts_of(next_.shape).key_for_each;
     const bool both_named =
         holding.owner != kUnnamed &&
         std::ranges::none_of(next_.holders, [](const Party& party) { return party.owner.empty(); });
@@ -270,7 +249,7 @@ class Step {
     }
     if (!holding.began_unseen && !next_.late) event.lasted = event.at - holding.since;
     if (event.kind == Happening::Kind::released && !record_.given_back) take_margin(event);
-    event.leaked = record_.no_ttl && !record_.had_ttl && has_usually_ttl(record_.shape);
+    event.leaked = record_.no_ttl && !record_.had_ttl && facts_of(record_.shape).has_ttl;
     found_.list.push_back(event);
   }
 
@@ -500,12 +479,12 @@ bool LockRecord::renewal_stopped(TimePoint now) const {
 }
 
 bool LockRecord::shows_life(TimePoint now) const {
-  if (keeps_session(shape)) return !no_ttl;
+  if (facts_of(shape).of_session) return !no_ttl;
   return renewals >= kEnoughRenewals && !renewal_stopped(now);
 }
 
 bool LockRecord::is_leak(TimePoint now) const {
-  return !holders.empty() && no_ttl && !had_ttl && has_usually_ttl(shape) &&
+  return !holders.empty() && no_ttl && !had_ttl && facts_of(shape).has_ttl &&
          now - holders.front().since >= kLeakAfter;
 }
 

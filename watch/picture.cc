@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <initializer_list>
 #include <tuple>
 #include <utility>
@@ -261,8 +260,6 @@ std::optional<Finding> blindness_of(const SourcePicture& source) {
   return Finding{{.kind = "blind",
                   .store = source.facts.store,
                   .endpoint = source.facts.endpoint,
-                  .family = {},
-                  .lock = std::nullopt,
                   .times = std::max<std::uint64_t>(1, source.outages),
                   .evidence = std::move(evidence),
                   .advice = "events during that time are missing from the figures"},
@@ -275,8 +272,6 @@ std::optional<Finding> missed_by(const SourcePicture& source) {
       {.kind = "missed",
        .store = source.facts.store,
        .endpoint = source.facts.endpoint,
-       .family = {},
-       .lock = std::nullopt,
        .times = source.missed,
        .evidence = fmt::format(
            "{} of {} not looked at{}", counted(source.missed, "change", "changes"),
@@ -306,12 +301,21 @@ std::string_view name_of(Accuracy accuracy) {
   return kNames[static_cast<std::size_t>(accuracy)];
 }
 
-std::string_view name_of(Shape shape) {
-  constexpr std::array<std::string_view, 12> kNames{
-      "unknown",        "token",    "redisson_hash", "etcd_queue", "etcd_key", "sequence_nodes",
-      "ephemeral_node", "advisory", "row",           "table_row",  "record",   "permits"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Shape::permits) + 1);
-  return kNames[static_cast<std::size_t>(shape)];
+const ShapeFacts& facts_of(Shape shape) {
+  // In the order of Shape.
+  static constexpr auto kShapes = std::to_array<ShapeFacts>({{"unknown"},
+                                                             {"token", true},
+                                                             {"redisson_hash", true},
+                                                             {"etcd_queue", true, true, true},
+                                                             {"etcd_key", true, true},
+                                                             {"sequence_nodes", true, true, true},
+                                                             {"ephemeral_node", false, true, true},
+                                                             {"advisory"},
+                                                             {"table_row", true},
+                                                             {"record"},
+                                                             {"permits", true, true, true}});
+  static_assert(kShapes.size() == static_cast<std::size_t>(Shape::permits) + 1);
+  return kShapes[static_cast<std::size_t>(shape)];
 }
 
 std::vector<Finding> findings_of(const Picture& picture) {
@@ -323,10 +327,6 @@ std::vector<Finding> findings_of(const Picture& picture) {
   }
   if (picture.locks_unfollowed > 0) {
     findings.push_back({{.kind = "missed",
-                         .store = {},
-                         .endpoint = {},
-                         .family = {},
-                         .lock = std::nullopt,
                          .times = picture.locks_unfollowed,
                          .evidence = fmt::format("{} not followed for want of memory",
                                                  counted(picture.locks_unfollowed, "lock")),

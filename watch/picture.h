@@ -75,9 +75,16 @@ struct Picture {
   std::uint64_t locks_unfollowed = 0;   ///< not followed for want of memory
 };
 
-/// "at_least", "etcd_queue": as the result file names them.
+/// "at_least": as the result file names it.
 std::string_view name_of(Accuracy accuracy);
-std::string_view name_of(Shape shape);
+
+struct ShapeFacts {
+  std::string_view name;      ///< "etcd_queue": as the result file names it
+  bool has_ttl = false;       ///< usually; with sequence nodes: no_ttl means that they are kept
+  bool of_session = false;    ///< it ends with its holder's session
+  bool key_for_each = false;  ///< each contender has its own key: nobody writes over the holder's
+};
+const ShapeFacts& facts_of(Shape shape);
 
 /// The findings from a picture's sources, families and worst locks, the most harmful first. At most
 /// one for each kind, server and family. Without times: they need the pictures before.

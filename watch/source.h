@@ -22,7 +22,6 @@ enum class Shape {
   sequence_nodes,  ///< ephemeral sequence nodes below the lock's node: Curator, kazoo
   ephemeral_node,  ///< one ephemeral node that exists while the lock is held
   advisory,        ///< pg_advisory_lock
-  row,             ///< a row locked by a transaction
   table_row,       ///< a row of a lock table with owner and end: ShedLock
   record,          ///< a value that names the holder, which rewrites it to renew: Kubernetes' Lease
   permits,         ///< one node for each permit, and a queue beside them: Curator's semaphore
@@ -128,8 +127,6 @@ struct Request {
   std::vector<std::string> exclude;      ///< patterns of names that are no locks to follow
   double budget = 200;                   ///< commands per second to each server, at most
   std::uint64_t most_locks = 1'000'000;  ///< locks followed at the same time, at most
-  std::vector<std::string> lock_tables;  ///< of PostgreSQL: "schema.table" or
-                                         ///< "table(name,lock_until,locked_by)"
   Duration command_timeout = std::chrono::seconds(3);
 };
 

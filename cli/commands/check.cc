@@ -3,7 +3,7 @@
 
 #include "cli/commands/commands.h"
 #include "history/checker.h"
-#include "history/reader.h"
+#include "history/operation.h"
 #include "results/tables/formats.h"
 #include "results/tables/hazards.h"
 

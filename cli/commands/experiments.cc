@@ -6,8 +6,7 @@
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
 #include "loadgen/experiments/capacity_experiment.h"
-#include "loadgen/experiments/quorum_experiment.h"
-#include "loadgen/experiments/renewal_experiment.h"
+#include "loadgen/experiments/costs.h"
 #include "results/stats/figures.h"
 
 // The commands that vary one quantity: capacity, renewal, quorum.
@@ -199,8 +198,9 @@ int renewal(const RenewalOptions& given) {
 
 struct QuorumOptions : LoadOptions {
   static constexpr std::string_view kCommand = "quorum";
-  std::vector<int> node_counts;  ///< none: 1, 3, 5, 7
-  Duration slow = 20ms;
+  std::vector<int> node_counts;         ///< none: 1, 3, 5, 7
+  std::vector<int> down, frozen, slow;  ///< numbers of nodes, as in loadgen::QuorumPlan
+  Duration slow_by = 20ms;
 
   QuorumOptions() { workload.duration = 1s; }
 
@@ -212,7 +212,14 @@ struct QuorumOptions : LoadOptions {
                 "clients that contend for one lock, at the points with contention");
     options.add("duration", "D", workload.duration, duration(10ms, 1h),
                 "measured time of each point");
-    options.add("slow", "D", slow, duration(1ms, 1h), "round-trip time added to slow nodes");
+    ValueType<int> faulty = whole_number(0, 15);
+    options.add("down", "N", down, each_once(faulty),
+                "nodes that are down, at points with this fault; 0: no such point",
+                "a minority, and one more");
+    options.add("frozen", "N", frozen, each_once(faulty), "the same for frozen nodes",
+                "a minority");
+    options.add("slow", "N", slow, each_once(faulty), "the same for slow nodes", "a minority");
+    options.add("slow-by", "D", slow_by, duration(1ms, 1h), "round-trip time added to slow nodes");
     options.only({"client", "clients-per-process", "threads", "ttl", "node-timeout", "replicas",
                   "rtt", "tls", "store-timeout"},
                  [&] { LoadOptions::declare(options); });
@@ -290,8 +297,16 @@ int quorum(const QuorumOptions& given) {
   if (const std::string far = ranks == nullptr ? "" : ranks->beyond_loopback(); !far.empty()) {
     throw UsageError("{}, and quorum uses no others", far);
   }
+  const int most = options.node_counts.back();
+  for (const auto& [name, numbers] :
+       {std::pair{"down", &options.down}, std::pair{"frozen", &options.frozen},
+        std::pair{"slow", &options.slow}}) {
+    const auto beyond = std::ranges::find_if(*numbers, [&](int nodes) { return nodes > most; });
+    if (beyond == numbers->end()) continue;
+    throw UsageError("--{} {}: the largest quorum of --nodes has {}", name, *beyond, most);
+  }
   LoadOptions wanted = options;
-  wanted.workload.nodes = options.node_counts.back();
+  wanted.workload.nodes = most;
   wanted.through_proxies = true;
   std::vector<Selected> selected;
   for (const char* const name : {"redis-set-nx-lua", "redlock", "redlock-parallel", "redis-wait"}) {
@@ -306,12 +321,15 @@ int quorum(const QuorumOptions& given) {
   if (!experiment.deploy(wanted, selected, workload_record(options))) {
     return session.interrupted_early();
   }
-  FaultyNodes nodes(*servers, options.workload.rtt, options.slow);
+  FaultyNodes nodes(*servers, options.workload.rtt, options.slow_by);
   loadgen::QuorumPlan plan{.run = {.run_id = result.id, .workload = options.workload},
                            .nodes = options.node_counts,
                            .others = options.strategies,
                            .contending = options.workload.clients,
-                           .slow = options.slow};
+                           .down = options.down,
+                           .frozen = options.frozen,
+                           .slow = options.slow,
+                           .slow_by = options.slow_by};
   loadgen::Workload& load = plan.run.workload;
   load.warmup = std::min<Duration>(200ms, load.duration);
   load.rtt = {};  // the proxies add it

@@ -136,7 +136,9 @@ std::vector<simulate::Outcome> play(simulate::Plan plan, const SimulateOptions& 
   };
   {
     std::vector<Thread> threads;
-    for (int i = 0; i < std::min(options.seeds, options.jobs.value_or(cores)); ++i) {
+    const int jobs = std::min(options.seeds, options.jobs.value_or(cores));
+    threads.reserve(static_cast<std::size_t>(jobs));
+    for (int i = 0; i < jobs; ++i) {
       threads.push_back(must(Thread::start(work, [&](const std::string& why) {
         const std::scoped_lock lock(mutex);
         failure = why;

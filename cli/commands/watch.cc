@@ -292,12 +292,6 @@ void WatchOptions::declare(OptionList& options) {
       "never-released", "PATTERN,...", never_released, lock_name(),
       "locks that end by expiry by design, such as schedules: their expiries are no findings",
       "families of which nothing but expiries was seen");
-  options
-      .add("lock-table", "TABLE", request.lock_tables, any_text(),
-           "table of locks in PostgreSQL: \"schema.table\" with ShedLock's columns, or "
-           "\"table(name,lock_until,locked_by)\"",
-           "tables with ShedLock's columns")
-      .comma_separated = false;
   options.add("name", "REGEX", name, family_expression(),
               "regular expression that sorts locks into families: it matches whole names and has a "
               "group (?<family>...), such as 'lock:(?<family>[a-z]+):.*'",
@@ -337,11 +331,10 @@ void WatchOptions::declare(OptionList& options) {
       .effect = Effect::output;
 }
 
-void WatchOptions::complete(const OptionList& options) {
+void WatchOptions::complete(const OptionList& /*options*/) {
   if (std::ranges::none_of(servers, [](const auto& urls) { return !urls.second.empty(); })) {
     throw UsageError("nothing to watch: give servers, such as --redis URL");
   }
-  options.needs("lock-table", options.given("postgres"), "--postgres");
   if (once && !duration) duration = kOnce;
 }
 
@@ -356,7 +349,7 @@ watch::LedgerOptions WatchOptions::ledger_options() const {
 
 watch::Families WatchOptions::grouping() const {
   if (name) return watch::Families::parse(*name).value();
-  return request.locks.empty() ? watch::Families() : watch::Families(request.locks);
+  return watch::Families(request.locks);
 }
 
 Command watch_command() {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "testbed/process/process_tree.h"
+
 namespace lockbench::cli {
 namespace {
 
@@ -280,6 +282,7 @@ loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::strin
   plan.counter_url = servers.counter_url;
   plan.private_cpu.of = [&servers](std::string_view set) { return servers.cpu_seconds_of(set); };
   plan.private_cpu.all = [&servers] { return servers.cpu_seconds(); };
+  plan.private_cpu.of_tree = testbed::cpu_seconds_of_tree;
   plan.warms_up = [&servers](const Descriptor& strategy) { return servers.warms_up(strategy); };
   return plan;
 }

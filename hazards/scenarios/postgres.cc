@@ -67,12 +67,11 @@ Verdict wait_in_transaction(Play& play, Limit limit, std::string_view called) {
   Actor& waiter = play.client("waiter");
   const Grant held = holder.must_acquire();
   play.store().begin_transaction();
-  play.timeline().add_now(waiter.name(), "opens a transaction next to the lock");
+  play.tell_now(waiter.name(), "opens a transaction next to the lock");
   const Grant waited = waiter.try_acquire(2 * kLimit);
   const bool committed = play.store().commit_transaction();
-  play.timeline().add_now(waiter.name(), committed
-                                             ? "commits its transaction"
-                                             : "has lost its transaction: the server ended it");
+  play.tell_now(waiter.name(), committed ? "commits its transaction"
+                                         : "has lost its transaction: the server ended it");
   play.note("transaction_committed", committed);
   const Duration took = waited.answered_at - waited.asked_at;
   if (took < kLimit) require_answer(waited);
@@ -104,7 +103,7 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
   const Grant held = holder.must_acquire();
   play.store().begin_transaction();
   const std::string waiter = "waiter";
-  play.timeline().add_now(waiter, "opens a transaction and waits inside it");
+  play.tell_now(waiter, "opens a transaction and waits inside it");
   const TimePoint asked_at = BootClock::now();
   auto waiting = in_background([&] { return play.store().wait_in_transaction(play.key()); });
   const bool outlasts = waiting.wait_for(2 * kLimit) == std::future_status::timeout;
@@ -115,10 +114,10 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
     throw Failure("the wait ended before its limit: " + waited.error());
   }
   play.note("waited_seconds", took);
-  play.timeline().add_now(waiter, waited ? "gets the lock" : "stops waiting: " + waited.error());
+  play.tell_now(waiter, waited ? "gets the lock" : "stops waiting: " + waited.error());
   const bool committed = play.store().commit_transaction();
-  play.timeline().add_now(waiter, committed ? "commits its transaction"
-                                            : "has lost its transaction: it was rolled back");
+  play.tell_now(waiter, committed ? "commits its transaction"
+                                  : "has lost its transaction: it was rolled back");
   play.note("transaction_committed", committed);
   play.note("wait_ended_by_limit", !waited);
   if (waited && !outlasts) {

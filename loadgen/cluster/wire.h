@@ -18,8 +18,8 @@
 
 namespace lockbench::loadgen::cluster {
 
-// The form in which ranks send each other structs: member by member, and whole numbers in as few
-// bytes as they need. Only ranks of the same build talk, so there are no versions.
+// The form in which processes of one build send each other structs, so without versions: member by
+// member, and whole numbers in as few bytes as they need.
 
 /// Its members are private, and thing.parts(visit) calls visit(member, member...).
 template <class T>
@@ -56,6 +56,11 @@ class Wire {
     Duration::rep count = value.count();
     pass(count);
     value = Duration(count);
+  }
+  void pass(TimePoint& value) {
+    Duration since = value.time_since_epoch();
+    pass(since);
+    value = TimePoint(since);
   }
   void pass(std::string& text) {
     const std::size_t length = size(text.size());

@@ -53,7 +53,7 @@ double least_time(const Workload& workload, std::span<const results::Threshold> 
   return std::max(steps, samples_needed(objective) / ceiling_of(workload));
 }
 
-using Length = CapacitySearch::Length;
+using Length = StepLength;
 
 /// A step, whose waits may end after it under the same load. Those that last longer than the
 /// objective allows, by a second, are cut off: they miss it anyway.
@@ -186,10 +186,9 @@ class Experiment {
     plan.bracket_seconds = std::min(kBracket, plan.seconds / 2);
     plan.bracketed = [this](double met, double not_met) { say_bracket(met, not_met); };
     search_began_ = Clock::now();
-    CapacitySearch search(
+    const CapacityInterval found = search_capacity(
         plan, [this](double rate, Length length) { return try_rate(rate, length); },
         [this](double rate, Length length) { return step_seconds(plan_, rate, length); });
-    const CapacityInterval found = search.run();
     measured_.capacity.lowest = found.kept;
     measured_.capacity.highest = found.missed;
     measured_.capacity.confirmed = found.confirmed;
@@ -197,20 +196,12 @@ class Experiment {
 
   /// What single steps show, and how long the decisions take.
   void say_bracket(double met, double not_met) {
-    const auto waits = [this](double rate) {
-      const results::CapacityRate* at = measured_.capacity.at(rate);
-      if (at == nullptr) return std::string();
-      return fmt::format(" (p99 {} of {} samples)", human_seconds(at->acquire.p99),
-                         at->acquire.count + at->acquire.censored.count);
-    };
     const double passed = seconds(Clock::now() - search_began_), whole = seconds(plan_.time);
     const double rate = met > 0 ? met : not_met;
-    std::string text = fmt::format(
-        "after {}: the objective was met {}", human_seconds(passed),
-        met > 0 ? fmt::format("at {}/s{}", human_number(met), waits(met)) : "at no rate so far");
-    if (std::isfinite(not_met)) {
-      text += fmt::format(", and not at {}/s{}", human_number(not_met), waits(not_met));
-    }
+    std::string text =
+        fmt::format("after {}: the objective was met {}", human_seconds(passed),
+                    met > 0 ? fmt::format("at {}/s", human_number(met)) : "at no rate so far");
+    if (std::isfinite(not_met)) text += fmt::format(", and not at {}/s", human_number(not_met));
     if (std::isfinite(rate) && rate > 0) {
       text += fmt::format(", by single steps; to decide a rate takes about {}",
                           human_seconds(std::max(samples_needed(plan_.objective) / rate,
@@ -221,7 +212,7 @@ class Experiment {
                     human_seconds(std::max(0.0, whole - passed))));
   }
 
-  std::optional<CapacitySearch::Step> try_rate(double rate, Length length) {
+  std::optional<SearchStep> try_rate(double rate, Length length) {
     const auto began = Clock::now();
     auto result = run(step_of(plan_, rate, length));
     if (!result) return std::nullopt;
@@ -252,8 +243,8 @@ class Experiment {
                     ruling.rate.decision, ruling.rate.reason,
                     human_count(static_cast<double>(ruling.rate.samples)), ruling.rate.missed_steps,
                     ruling.rate.steps, disturbed));
-    return CapacitySearch::Step{ruling.decision, seconds(now - began), ruling.enough,
-                                ruling.hindered, step.met};
+    return SearchStep{ruling.decision, seconds(now - began), ruling.enough, ruling.hindered,
+                      step.met};
   }
 
   /// With the interval that the rates show already.

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "loadgen/run/runner.h"
-#include "loadgen/run/service_times.h"
 #include "results/stats/threshold.h"
 
 namespace lockbench::loadgen {
@@ -113,6 +112,20 @@ struct CapacityInterval {
   bool confirmed = false;  ///< narrow enough, and measured again at both ends
 };
 
+struct SearchStep {
+  results::Decision decision = results::Decision::open;  ///< of all steps at this rate
+  double seconds = 0;                                    ///< of this step
+  bool enough = true;     ///< all steps at this rate could have decided it
+  bool hindered = false;  ///< they would have, but some were disturbed: try another rate first
+  bool met = true;        ///< this step kept the objective, which decides nothing
+};
+/// How many sections a step has: as many as an objective needs, or as few as show waits at all.
+enum class StepLength { full, brief };
+/// Makes a step at that rate; a result of nothing ends the search.
+using MakeStep = std::function<std::optional<SearchStep>(double rate, StepLength length)>;
+/// How long a step at that rate will take.
+using EstimateStep = std::function<double(double rate, StepLength length)>;
+
 /// First brackets the answer by short steps, for a few seconds. Then it decides the planned rate,
 /// or else the highest that was met, and tries rates between the highest that is kept and the
 /// lowest that is missed. It leaves a rate that stays open for too long, and looks for a kept rate
@@ -120,71 +133,8 @@ struct CapacityInterval {
 /// measures the kept one for a sixth of the time. In the end it measures both again, as often as it
 /// took to decide them, or in the last fifth of the time. Where the time left is too short for a
 /// step, short ones narrow the bracket. All steps at a rate decide together, so a miss counts
-/// whenever it happens. For one thread.
-class CapacitySearch {
- public:
-  struct Step {
-    results::Decision decision = results::Decision::open;  ///< of all steps at this rate
-    double seconds = 0;                                    ///< of this step
-    bool enough = true;     ///< all steps at this rate could have decided it
-    bool hindered = false;  ///< they would have, but some were disturbed: try another rate first
-    bool met = true;        ///< this step kept the objective, which decides nothing
-  };
-  /// How many sections a step has: as many as an objective needs, or as few as show waits at all.
-  enum class Length { full, brief };
-  /// Makes a step at that rate; a result of nothing ends the search.
-  using Measure = std::function<std::optional<Step>(double rate, Length length)>;
-  /// How long a step at that rate will take.
-  using Estimate = std::function<double(double rate, Length length)>;
-
-  CapacitySearch(CapacitySearchPlan plan, Measure measure, Estimate estimate);
-
-  CapacityInterval run();
-
- private:
-  /// The latest step at a rate, with the time of all.
-  struct Tally : Step {
-    int steps = 0;
-    int confirming = 0;  ///< of these
-  };
-  struct Next {
-    double rate = 0;
-    bool confirms = false;
-  };
-
-  /// False: the search is over.
-  bool make_step(const Next& chosen, Length length);
-  bool fits(double rate, Length length) const {
-    return elapsed_ + estimate_(rate, length) <= plan_.seconds;
-  }
-
-  // The bracket: single steps.
-  void bracket();
-  double met() const;
-  double not_met() const;
-  std::optional<Next> next_of_bracket() const;
-
-  // The answer: decisions.
-  CapacityInterval interval() const;
-  double upper_end(const CapacityInterval& found) const;
-  bool is_narrow(const CapacityInterval& found) const;
-  /// The planned rate, if there is time to decide it.
-  std::optional<double> planned_first() const;
-  /// The time of all steps that decide a rate, at most.
-  double cost(double rate) const;
-  double first() const;
-  std::optional<Next> next() const;
-  /// The end of the interval that was remeasured less often; nothing if both were often enough, but
-  /// never with `forever`.
-  std::optional<Next> confirmation(const CapacityInterval& found, bool forever) const;
-  double undecided(const CapacityInterval& found) const;
-  double between(double below, double above) const;
-
-  CapacitySearchPlan plan_;
-  const Measure measure_;
-  const Estimate estimate_;
-  std::map<double, Tally> tallies_;
-  double elapsed_ = 0;
-};
+/// whenever it happens.
+CapacityInterval search_capacity(CapacitySearchPlan plan, const MakeStep& make,
+                                 const EstimateStep& estimate);
 
 }  // namespace lockbench::loadgen

@@ -8,7 +8,6 @@ namespace lockbench::loadgen {
 namespace {
 
 using results::Decision;
-using Length = CapacitySearch::Length;
 
 constexpr double kHighestRate = 1e7;
 constexpr double kWorthwhile = 1000;
@@ -28,188 +27,225 @@ double rounded(double rate) {
   return std::round(rate / unit) * unit;
 }
 
+/// See search_capacity().
+class CapacitySearch {
+ public:
+  CapacitySearch(CapacitySearchPlan plan, const MakeStep& make, const EstimateStep& estimate)
+      : plan_(std::move(plan)), make_(make), estimate_(estimate) {
+    plan_.ceiling = std::min(plan_.ceiling, kHighestRate);
+  }
+
+  CapacityInterval run() {
+    bracket();
+    // Ends, as each step takes time.
+    while (const auto chosen = next()) {
+      if (fits(chosen->rate, StepLength::full)) {
+        if (!make_step(*chosen, StepLength::full)) break;
+        continue;
+      }
+      const Next last = next_of_bracket().value_or(*chosen);
+      if (!fits(last.rate, StepLength::brief) || !make_step(last, StepLength::brief)) break;
+    }
+    CapacityInterval found = interval();
+    found.confirmed = is_narrow(found) && !confirmation(found, false);
+    return found;
+  }
+
+ private:
+  /// The latest step at a rate, with the time of all.
+  struct Tally : SearchStep {
+    int steps = 0;
+    int confirming = 0;  ///< of these
+  };
+  struct Next {
+    double rate = 0;
+    bool confirms = false;
+  };
+
+  bool fits(double rate, StepLength length) const {
+    return elapsed_ + estimate_(rate, length) <= plan_.seconds;
+  }
+
+  /// False: the search is over.
+  bool make_step(const Next& chosen, StepLength length) {
+    auto step = make_(chosen.rate, length);
+    if (!step) return false;
+    elapsed_ += step->seconds;
+    Tally& tally = tallies_[chosen.rate];
+    step->seconds += tally.seconds;
+    static_cast<SearchStep&>(tally) = *step;
+    ++tally.steps;
+    tally.confirming += chosen.confirms ? 1 : 0;
+    return true;
+  }
+
+  // The bracket: single steps.
+
+  void bracket() {
+    if (!(plan_.bracket_seconds > 0)) return;
+    while (const auto chosen = next_of_bracket()) {
+      const bool in_time =
+          elapsed_ < plan_.bracket_seconds && fits(chosen->rate, StepLength::brief);
+      if (!in_time || !make_step(*chosen, StepLength::brief)) break;
+    }
+    if (plan_.bracketed) plan_.bracketed(met(), not_met());
+  }
+
+  double met() const {
+    const double limit = not_met();
+    double highest = 0;
+    for (const auto& [rate, tally] : tallies_) {
+      if (rate < limit) highest = rate;
+    }
+    return highest;
+  }
+
+  double not_met() const {
+    for (const auto& [rate, tally] : tallies_) {
+      const bool holds =
+          tally.decision == Decision::kept || (tally.decision == Decision::open && tally.met);
+      if (!holds) return rate;
+    }
+    return std::numeric_limits<double>::infinity();
+  }
+
+  std::optional<Next> next_of_bracket() const {
+    if (tallies_.empty()) {
+      const double planned = plan_.planned.value_or(0);
+      const bool brief = planned > 0 && planned < plan_.ceiling &&
+                         estimate_(planned, StepLength::brief) <= plan_.bracket_seconds / 2;
+      return Next{brief ? planned : first()};
+    }
+    const double below = met(), above = std::min(not_met(), plan_.ceiling);
+    if (above <= kNarrowBracket * below) return std::nullopt;
+    const double rate = between(below, above);
+    // Nothing was met, and a lower rate would take too long to decide.
+    const double longest = std::max(kPlannedPart * plan_.seconds, 4 * cost(plan_.first_rate));
+    if (!(below > 0) && cost(rate) > longest) return std::nullopt;
+    return Next{rate};
+  }
+
+  /// The time of all steps that decide a rate, at most.
+  double cost(double rate) const { return kStepsOfARate * estimate_(rate, StepLength::full); }
+
+  // The answer: decisions.
+
+  CapacityInterval interval() const {
+    CapacityInterval found;
+    for (const auto& [rate, tally] : tallies_) {
+      if (tally.decision == Decision::kept) found.kept = rate;
+      if (tally.decision == Decision::missed) {
+        found.missed = rate;
+        break;
+      }
+    }
+    return found;
+  }
+
+  double upper_end(const CapacityInterval& found) const {
+    return std::isfinite(found.missed) ? found.missed : plan_.ceiling;
+  }
+
+  bool is_narrow(const CapacityInterval& found) const {
+    return found.kept > 0 && upper_end(found) <= found.kept * (1 + plan_.precision);
+  }
+
+  /// The planned rate, if there is time to decide it.
+  std::optional<double> planned_first() const {
+    const double planned = plan_.planned.value_or(0);
+    const bool in_time = planned > 0 && cost(planned) <= kPlannedPart * plan_.seconds;
+    return in_time && planned < plan_.ceiling ? plan_.planned : std::nullopt;
+  }
+
+  double first() const {
+    return planned_first().value_or(rounded(std::min(plan_.first_rate, plan_.ceiling / 2)));
+  }
+
+  std::optional<Next> next() const {
+    if (tallies_.empty()) return Next{first()};
+    const CapacityInterval found = interval();
+    if (is_narrow(found)) return confirmation(found, false);
+    const bool both = found.kept > 0 && std::isfinite(found.missed);
+    if (both && elapsed_ > (1 - kLastPart) * plan_.seconds) {
+      return confirmation(found, true);
+    }
+    // Long waits come together: a few steps without them may be luck.
+    const bool close = both && found.missed <= 2 * found.kept;
+    if (close && tallies_.at(found.kept).seconds < kTrust * plan_.seconds) {
+      return Next{found.kept, true};
+    }
+    const double rate = undecided(found);
+    // An objective that a free lock misses is missed at every rate.
+    if (rate * kWorthwhile < plan_.first_rate) return std::nullopt;
+    return Next{rate};
+  }
+
+  /// The end of the interval that was remeasured less often; nothing if both were often enough, but
+  /// never with `forever`.
+  std::optional<Next> confirmation(const CapacityInterval& found, bool forever) const {
+    std::optional<Next> again;
+    for (const double end : {found.kept, found.missed}) {
+      if (!(end > 0)) continue;  // no such end
+      const Tally& tally = tallies_.at(end);
+      if (!forever && 2 * tally.confirming >= tally.steps) continue;
+      if (!again || tally.confirming < tallies_.at(again->rate).confirming) again = {end, true};
+    }
+    return again;
+  }
+
+  double undecided(const CapacityInterval& found) const {
+    const double upper = upper_end(found);
+    std::vector<std::pair<double, double>> left;  // rates that stay open, and their times
+    std::vector<double> open;
+    for (const auto& [rate, tally] : tallies_) {
+      if (tally.decision != Decision::open || rate < found.kept || rate > upper) continue;
+      const bool patient = tally.seconds < kPatience * plan_.seconds && !tally.hindered;
+      if (!tally.enough || patient) {
+        open.push_back(rate);
+      } else {
+        left.emplace_back(rate, tally.seconds);
+      }
+    }
+    if (!open.empty()) {
+      // Then upwards from a rate that is probably kept; a low one would take long.
+      for (const double rate : {planned_first().value_or(0), met()}) {
+        if (std::ranges::count(open, rate) > 0) return rate;
+      }
+      return open.front();
+    }
+    if (left.empty()) return between(found.kept, upper);
+    const auto& [lowest, time_below] = left.front();
+    const auto& [highest, time_above] = left.back();
+    if (!(found.kept > 0)) return rounded(lowest / 2);
+    const double gap_below = lowest / found.kept, gap_above = upper / highest;
+    if (std::max(gap_below, gap_above) > 1 + plan_.precision) {
+      return gap_below >= gap_above ? between(found.kept, lowest) : between(highest, upper);
+    }
+    return time_below <= time_above ? lowest : highest;
+  }
+
+  double between(double below, double above) const {
+    // Samples take long at a low rate, not at a high one.
+    if (!(below > 0)) return rounded(above / 2);
+    if (above >= kHighestRate) return rounded(below * (tallies_.size() > 1 ? 4 : 2));
+    const double planned = plan_.planned.value_or(0);
+    const bool decides =
+        planned > below * (1 + plan_.precision / 2) && planned * (1 + plan_.precision / 2) < above;
+    return decides ? planned : rounded(std::sqrt(below * above));
+  }
+
+  CapacitySearchPlan plan_;
+  const MakeStep& make_;
+  const EstimateStep& estimate_;
+  std::map<double, Tally> tallies_;
+  double elapsed_ = 0;
+};
+
 }  // namespace
 
-CapacitySearch::CapacitySearch(CapacitySearchPlan plan, Measure measure, Estimate estimate)
-    : plan_(plan), measure_(std::move(measure)), estimate_(std::move(estimate)) {
-  plan_.ceiling = std::min(plan_.ceiling, kHighestRate);
-}
-
-CapacityInterval CapacitySearch::run() {
-  bracket();
-  // Ends, as each step takes time.
-  while (const auto chosen = next()) {
-    if (fits(chosen->rate, Length::full)) {
-      if (!make_step(*chosen, Length::full)) break;
-      continue;
-    }
-    const Next last = next_of_bracket().value_or(*chosen);
-    if (!fits(last.rate, Length::brief) || !make_step(last, Length::brief)) break;
-  }
-  CapacityInterval found = interval();
-  found.confirmed = is_narrow(found) && !confirmation(found, false);
-  return found;
-}
-
-bool CapacitySearch::make_step(const Next& chosen, Length length) {
-  auto step = measure_(chosen.rate, length);
-  if (!step) return false;
-  elapsed_ += step->seconds;
-  Tally& tally = tallies_[chosen.rate];
-  step->seconds += tally.seconds;
-  static_cast<Step&>(tally) = *step;
-  ++tally.steps;
-  tally.confirming += chosen.confirms ? 1 : 0;
-  return true;
-}
-
-void CapacitySearch::bracket() {
-  if (!(plan_.bracket_seconds > 0)) return;
-  while (const auto chosen = next_of_bracket()) {
-    const bool in_time = elapsed_ < plan_.bracket_seconds && fits(chosen->rate, Length::brief);
-    if (!in_time || !make_step(*chosen, Length::brief)) break;
-  }
-  if (plan_.bracketed) plan_.bracketed(met(), not_met());
-}
-
-double CapacitySearch::met() const {
-  const double limit = not_met();
-  double highest = 0;
-  for (const auto& [rate, tally] : tallies_) {
-    if (rate < limit) highest = rate;
-  }
-  return highest;
-}
-
-double CapacitySearch::not_met() const {
-  for (const auto& [rate, tally] : tallies_) {
-    const bool holds =
-        tally.decision == Decision::kept || (tally.decision == Decision::open && tally.met);
-    if (!holds) return rate;
-  }
-  return std::numeric_limits<double>::infinity();
-}
-
-std::optional<CapacitySearch::Next> CapacitySearch::next_of_bracket() const {
-  if (tallies_.empty()) {
-    const double planned = plan_.planned.value_or(0);
-    const bool brief = planned > 0 && planned < plan_.ceiling &&
-                       estimate_(planned, Length::brief) <= plan_.bracket_seconds / 2;
-    return Next{brief ? planned : first()};
-  }
-  const double below = met(), above = std::min(not_met(), plan_.ceiling);
-  if (above <= kNarrowBracket * below) return std::nullopt;
-  const double rate = between(below, above);
-  // Nothing was met, and a lower rate would take too long to decide.
-  const double longest = std::max(kPlannedPart * plan_.seconds, 4 * cost(plan_.first_rate));
-  if (!(below > 0) && cost(rate) > longest) return std::nullopt;
-  return Next{rate};
-}
-
-double CapacitySearch::cost(double rate) const {
-  return kStepsOfARate * estimate_(rate, Length::full);
-}
-
-CapacityInterval CapacitySearch::interval() const {
-  CapacityInterval found;
-  for (const auto& [rate, tally] : tallies_) {
-    if (tally.decision == Decision::kept) found.kept = rate;
-    if (tally.decision == Decision::missed) {
-      found.missed = rate;
-      break;
-    }
-  }
-  return found;
-}
-
-double CapacitySearch::upper_end(const CapacityInterval& found) const {
-  return std::isfinite(found.missed) ? found.missed : plan_.ceiling;
-}
-
-bool CapacitySearch::is_narrow(const CapacityInterval& found) const {
-  return found.kept > 0 && upper_end(found) <= found.kept * (1 + plan_.precision);
-}
-
-std::optional<double> CapacitySearch::planned_first() const {
-  const double planned = plan_.planned.value_or(0);
-  const bool in_time = planned > 0 && cost(planned) <= kPlannedPart * plan_.seconds;
-  return in_time && planned < plan_.ceiling ? plan_.planned : std::nullopt;
-}
-
-double CapacitySearch::first() const {
-  return planned_first().value_or(rounded(std::min(plan_.first_rate, plan_.ceiling / 2)));
-}
-
-std::optional<CapacitySearch::Next> CapacitySearch::next() const {
-  if (tallies_.empty()) return Next{first()};
-  const CapacityInterval found = interval();
-  if (is_narrow(found)) return confirmation(found, false);
-  const bool both = found.kept > 0 && std::isfinite(found.missed);
-  if (both && elapsed_ > (1 - kLastPart) * plan_.seconds) {
-    return confirmation(found, true);
-  }
-  // Long waits come together: a few steps without them may be luck.
-  const bool close = both && found.missed <= 2 * found.kept;
-  if (close && tallies_.at(found.kept).seconds < kTrust * plan_.seconds) {
-    return Next{found.kept, true};
-  }
-  const double rate = undecided(found);
-  // An objective that a free lock misses is missed at every rate.
-  if (rate * kWorthwhile < plan_.first_rate) return std::nullopt;
-  return Next{rate};
-}
-
-std::optional<CapacitySearch::Next> CapacitySearch::confirmation(const CapacityInterval& found,
-                                                                 bool forever) const {
-  std::optional<Next> again;
-  for (const double end : {found.kept, found.missed}) {
-    if (!(end > 0)) continue;  // no such end
-    const Tally& tally = tallies_.at(end);
-    if (!forever && 2 * tally.confirming >= tally.steps) continue;
-    if (!again || tally.confirming < tallies_.at(again->rate).confirming) again = {end, true};
-  }
-  return again;
-}
-
-double CapacitySearch::undecided(const CapacityInterval& found) const {
-  const double upper = upper_end(found);
-  std::vector<std::pair<double, double>> left;  // rates that stay open, and their times
-  std::vector<double> open;
-  for (const auto& [rate, tally] : tallies_) {
-    if (tally.decision != Decision::open || rate < found.kept || rate > upper) continue;
-    const bool patient = tally.seconds < kPatience * plan_.seconds && !tally.hindered;
-    if (!tally.enough || patient) {
-      open.push_back(rate);
-    } else {
-      left.emplace_back(rate, tally.seconds);
-    }
-  }
-  if (!open.empty()) {
-    // Then upwards from a rate that is probably kept; a low one would take long.
-    for (const double rate : {planned_first().value_or(0), met()}) {
-      if (std::ranges::count(open, rate) > 0) return rate;
-    }
-    return open.front();
-  }
-  if (left.empty()) return between(found.kept, upper);
-  const auto& [lowest, time_below] = left.front();
-  const auto& [highest, time_above] = left.back();
-  if (!(found.kept > 0)) return rounded(lowest / 2);
-  const double gap_below = lowest / found.kept, gap_above = upper / highest;
-  if (std::max(gap_below, gap_above) > 1 + plan_.precision) {
-    return gap_below >= gap_above ? between(found.kept, lowest) : between(highest, upper);
-  }
-  return time_below <= time_above ? lowest : highest;
-}
-
-double CapacitySearch::between(double below, double above) const {
-  // Samples take long at a low rate, not at a high one.
-  if (!(below > 0)) return rounded(above / 2);
-  if (above >= kHighestRate) return rounded(below * (tallies_.size() > 1 ? 4 : 2));
-  const double planned = plan_.planned.value_or(0);
-  const bool decides =
-      planned > below * (1 + plan_.precision / 2) && planned * (1 + plan_.precision / 2) < above;
-  return decides ? planned : rounded(std::sqrt(below * above));
+CapacityInterval search_capacity(CapacitySearchPlan plan, const MakeStep& make,
+                                 const EstimateStep& estimate) {
+  return CapacitySearch(std::move(plan), make, estimate).run();
 }
 
 }  // namespace lockbench::loadgen

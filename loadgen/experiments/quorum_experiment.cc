@@ -1,11 +1,10 @@
-#include "loadgen/experiments/quorum_experiment.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "loadgen/experiments/costs.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"
 
@@ -23,14 +22,27 @@ int rounds_of(const QuorumPointPlan& point) {
   return point.nodes.healthy() ? kRounds : kFaultyRounds;
 }
 
-/// Quorums of `nodes` nodes with faults. They survive all but the last of these.
-std::vector<results::Nodes> faulty(std::uint64_t nodes, Duration slow) {
-  const std::uint64_t minority = (nodes - 1) / 2;
-  if (minority == 0) return {};
-  return {{.count = nodes, .down = minority},
-          {.count = nodes, .frozen = minority},
-          {.count = nodes, .slow = minority, .slow_seconds = seconds(slow)},
-          {.count = nodes, .down = minority + 1}};
+/// Quorums of `nodes` nodes with faults.
+std::vector<results::Nodes> faulty(int nodes, const QuorumPlan& plan) {
+  const int minority = (nodes - 1) / 2;
+  std::vector<results::Nodes> found;
+  const auto add = [&](std::uint64_t results::Nodes::*fault, const std::vector<int>& wanted) {
+    for (const int number : wanted) {
+      if (number == 0 || number > nodes) continue;
+      results::Nodes& point = found.emplace_back();
+      point.count = static_cast<std::uint64_t>(nodes);
+      point.*fault = static_cast<std::uint64_t>(number);
+      if (point.slow > 0) point.slow_seconds = seconds(plan.slow_by);
+    }
+  };
+  const auto or_minority = [&](const std::vector<int>& wanted) {
+    return wanted.empty() ? std::vector{minority} : wanted;
+  };
+  add(&results::Nodes::down, or_minority(plan.down));
+  add(&results::Nodes::frozen, or_minority(plan.frozen));
+  add(&results::Nodes::slow, or_minority(plan.slow));
+  if (plan.down.empty() && minority > 0) add(&results::Nodes::down, {minority + 1});
+  return found;
 }
 
 class QuorumExperiment {
@@ -138,9 +150,7 @@ std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan) {
     }
   }
   for (const int nodes : plan.nodes) {
-    for (const results::Nodes& some : faulty(static_cast<std::uint64_t>(nodes), plan.slow)) {
-      add_all(quorums, some, 1);
-    }
+    for (const results::Nodes& some : faulty(nodes, plan)) add_all(quorums, some, 1);
   }
   return points;
 }

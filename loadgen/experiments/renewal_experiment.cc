@@ -1,5 +1,3 @@
-#include "loadgen/experiments/renewal_experiment.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "loadgen/experiments/costs.h"
 #include "loadgen/record/recorder.h"
 #include "results/stats/statistics.h"
 #include "strategies/registry.h"

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,8 +32,10 @@ struct Effort {
 /// the request's own stop comes later, if commands under way remain unanswered.
 class MeteredEnv : public ForwardingEnv {
  public:
-  /// Called for each answer, with its duration and its time.
-  using OnAnswer = std::function<void(std::string_view command, Duration taken, TimePoint ended)>;
+  /// Called for each answer, with its duration and its time. `kind`: small, and its own for each
+  /// command's name and server.
+  using OnAnswer = std::function<void(std::size_t kind, std::string_view command, Duration taken,
+                                      TimePoint ended)>;
 
   explicit MeteredEnv(Env& inner, std::stop_token run_over = {}, OnAnswer on_answer = {})
       : ForwardingEnv(inner), run_over_(std::move(run_over)), on_answer_(std::move(on_answer)) {}
@@ -56,7 +60,7 @@ class MeteredEnv : public ForwardingEnv {
     ++effort_.commands;
     const TimePoint begun = now();
     if (under_way_++ == 0) since_ = begun;
-    if (on_answer_ && !command.blocks) begun_.push_back({id_of(command), begun});
+    if (on_answer_ && !command.blocks) begun_.push_back({kind_of(command), begun});
     return ForwardingEnv::before_command(command);
   }
 
@@ -85,30 +89,48 @@ class MeteredEnv : public ForwardingEnv {
   const Effort& effort() const { return effort_; }
 
  private:
+  /// The commands of one name to one server, which answers them in order.
+  struct Kind {
+    std::string name, endpoint;
+
+    bool has(const CommandInfo& command) const {
+      return name == command.name && endpoint == command.endpoint;
+    }
+  };
   struct Begun {
-    std::size_t id = 0;
+    std::size_t kind = 0;
     TimePoint at{};
   };
 
-  /// The same for commands of one name to one server, which answers them in order.
-  static std::size_t id_of(const CommandInfo& command) {
-    const std::hash<std::string_view> hash;
-    return hash(command.name) * 31 + hash(command.endpoint);
+  std::size_t kind_of(const CommandInfo& command) {
+    // A client repeats its few commands in the same order, so the next one is mostly expected.
+    for (std::size_t looked = 0; looked < kinds_.size(); ++looked) {
+      if (++latest_ >= kinds_.size()) latest_ = 0;
+      if (kinds_[latest_].has(command)) return latest_;
+    }
+    kinds_.push_back({std::string(command.name), std::string(command.endpoint)});
+    return latest_ = kinds_.size() - 1;
   }
 
   void note_answer(const CommandInfo& command, CommandEnd end, TimePoint ended) {
-    if (begun_.empty()) return;
-    const std::size_t id = id_of(command);
+    if (begun_.empty() || command.blocks) return;
+    // Mostly only one is under way, and needs no comparison.
     const auto first =
-        std::find_if(begun_.begin(), begun_.end(), [&](const Begun& one) { return one.id == id; });
+        begun_.size() == 1 ? begun_.begin() : std::ranges::find_if(begun_, [&](const Begun& one) {
+          return kinds_[one.kind].has(command);
+        });
     if (first == begun_.end()) return;
-    if (end == CommandEnd::answered) on_answer_(command.name, ended - first->at, ended);
+    if (end == CommandEnd::answered) {
+      on_answer_(first->kind, command.name, ended - first->at, ended);
+    }
     begun_.erase(first);
   }
 
   const std::stop_token run_over_;
   const OnAnswer on_answer_;
   std::vector<Begun> begun_;  ///< commands under way, oldest first
+  std::vector<Kind> kinds_;   ///< in the order of their first use
+  std::size_t latest_ = 0;    ///< of these
   Effort effort_;
   int under_way_ = 0;
   int left_behind_ = 0;  ///< also under way, but no longer waited for

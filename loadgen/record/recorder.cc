@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace lockbench::loadgen {
 namespace {
 
 using std::memory_order_relaxed;
-// Bounded, as a store may put a number into each message.
-constexpr std::size_t kDistinctFailures = 16;
-constexpr const char* kOtherFailures = "other failures";
 
 struct Sign {
   std::string_view text;
@@ -214,6 +212,7 @@ Recorder::Recorder(int clients, int nodes)
   for (Histograms& histograms : histograms_) {
     histograms.nodes = std::vector<Node>(static_cast<std::size_t>(nodes));
   }
+  failures_.front().message = "other failures";
 }
 
 Counts Recorder::totals(Phase phase) const {
@@ -335,39 +334,76 @@ std::map<std::string, HistogramSnapshot> Recorder::command_snapshots() const {
 }
 
 std::map<std::string, std::uint64_t> Recorder::failure_counts() const {
-  const std::scoped_lock lock(failures_mutex_);
   std::map<std::string, std::uint64_t> counts;
-  for (const auto& [message, failure] : failures_) counts.emplace(message, failure.times);
+  const std::size_t listed = listed_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < listed; ++i) {
+    // A refusal is listed without being counted.
+    const std::uint64_t times = failures_.at(i).times.load(memory_order_relaxed);
+    if (times > 0) counts.emplace(failures_.at(i).message, times);
+  }
   return counts;
 }
 
-FailureReason Recorder::failure(const std::string& message, std::uint64_t times) {
+Recorder::Failure* Recorder::find_listed(std::string_view message) {
+  const auto listed = std::span(failures_).first(listed_.load(std::memory_order_acquire));
+  const auto found = std::ranges::find(listed, message, &Failure::message);
+  return found == listed.end() ? nullptr : &*found;
+}
+
+Recorder::Failure& Recorder::entry_of(const std::string& message) {
+  if (Failure* const known = find_listed(message)) return *known;
+  if (listed_.load(memory_order_relaxed) == failures_.size()) return failures_.front();
   const std::scoped_lock lock(failures_mutex_);
-  auto known = failures_.find(message);
-  const FailureReason reason = known == failures_.end() ? reason_of(message) : known->second.reason;
-  if (known == failures_.end()) {
-    const bool one_more = failures_.size() < kDistinctFailures;
-    known = failures_.try_emplace(one_more ? message : kOtherFailures, Failure{0, reason}).first;
+  if (Failure* const known = find_listed(message)) return *known;
+  const std::size_t next = listed_.load(memory_order_relaxed);
+  if (next == failures_.size()) return failures_.front();
+  failures_.at(next).message = message;
+  failures_.at(next).reason = reason_of(message);
+  listed_.store(next + 1, std::memory_order_release);
+  return failures_.at(next);
+}
+
+void Recorder::keep_latest(FailureReason reason, const Failure& entry, const std::string& message) {
+  std::atomic<const Failure*>& latest = latest_[reason];
+  const Failure* const before = latest.load(memory_order_relaxed);
+  if (&entry == &failures_.front()) {
+    // If another thread is at it, its message is as late; but the first one must not be lost.
+    std::unique_lock lock(failures_mutex_, std::defer_lock);
+    if (before == nullptr) lock.lock();
+    if (!lock.owns_lock() && !lock.try_lock()) return;
+    unlisted_[reason] = message;
   }
-  known->second.times += times;
-  latest_[reason] = message;
+  if (before != &entry) latest.store(&entry, std::memory_order_release);
+}
+
+FailureReason Recorder::failure(const std::string& message, std::uint64_t times) {
+  Failure& entry = entry_of(message);
+  entry.times.fetch_add(times, memory_order_relaxed);
+  const bool listed = &entry != &failures_.front();
+  const FailureReason reason = listed ? entry.reason : reason_of(message);
+  keep_latest(reason, entry, message);
   return reason;
 }
 
 void Recorder::refusal(const std::string& message) {
-  const std::scoped_lock lock(failures_mutex_);
-  latest_[FailureReason::refused] = message;
+  keep_latest(FailureReason::refused, entry_of(message), message);
 }
 
 ByKind<FailureReason, std::string> Recorder::latest_failures() const {
+  ByKind<FailureReason, std::string> texts;
   const std::scoped_lock lock(failures_mutex_);
-  return latest_;
+  for (std::size_t i = 0; i < texts.values.size(); ++i) {
+    const Failure* const latest = latest_.values.at(i).load(std::memory_order_acquire);
+    if (latest == nullptr) continue;
+    const bool listed = latest != &failures_.front();
+    texts.values.at(i) = listed ? latest->message : unlisted_.values.at(i);
+  }
+  return texts;
 }
 
 std::vector<std::string> Recorder::failures() const {
-  const std::scoped_lock lock(failures_mutex_);
   std::vector<std::pair<std::uint64_t, std::string>> sorted;
-  for (const auto& [message, failure] : failures_) sorted.emplace_back(failure.times, message);
+  for (const auto& [message, times] : failure_counts()) sorted.emplace_back(times, message);
   std::sort(sorted.rbegin(), sorted.rend());
   std::vector<std::string> lines;
   lines.reserve(sorted.size());

@@ -88,7 +88,7 @@ class alignas(64) ClientRecord {
 };
 
 /// All measurements of one run, while it runs. The writers are the clients and their shared
-/// services; recording takes no lock and allocates nothing, except for failures, which are rare.
+/// services; recording takes no lock and allocates nothing, except for new failures, which are few.
 /// Readers merge snapshots without stalling the writers. Thread-safe.
 class Recorder {
  public:
@@ -157,10 +157,10 @@ class Recorder {
   void round(Phase phase, bool split, std::optional<Duration> validity);
   void replicas_waited(Phase phase, Duration taken, int acknowledged, int wanted);
 
-  /// Counts distinct messages. Takes a lock, so only for failures. Returns the reason, which only a
-  /// new message is searched for: in an outage, thousands of clients fail alike.
+  /// Counts distinct messages, and returns the reason. In an outage thousands of clients fail
+  /// alike: a known message takes no lock, and is not searched for its reason again.
   FailureReason failure(const std::string& message, std::uint64_t times = 1);
-  /// Why the latest lock was refused, which is no failure of the store.
+  /// Why the latest lock was refused, which is no failure of the store. As cheap.
   void refusal(const std::string& message);
   std::map<std::string, std::uint64_t> failure_counts() const;
   void want_replicas(std::uint64_t replicas) {
@@ -179,13 +179,25 @@ class Recorder {
   mutable std::mutex commands_mutex_;
   std::map<std::string, std::unique_ptr<ShardedHistogram>, std::less<>> commands_;
   std::atomic<std::uint64_t> replicas_wanted_{0};
-  mutable std::mutex failures_mutex_;
   struct Failure {
-    std::uint64_t times = 0;
+    std::string message{};  ///< constant once it is listed, as is `reason`
     FailureReason reason = FailureReason::other;
+    std::atomic<std::uint64_t> times{0};
   };
-  std::map<std::string, Failure> failures_;
-  ByKind<FailureReason, std::string> latest_;
+  /// Bounded, as a store may put a number into each message.
+  static constexpr std::size_t kDistinctFailures = 16;
+
+  /// The entry of this message, listed if there is room; the first entry otherwise.
+  Failure& entry_of(const std::string& message);
+  Failure* find_listed(std::string_view message);
+  void keep_latest(FailureReason reason, const Failure& entry, const std::string& message);
+
+  std::array<Failure, 1 + kDistinctFailures> failures_;  ///< the first: all that are not listed
+  std::atomic<std::size_t> listed_{1};                   ///< entries in use
+  /// By the message's reason; null: none yet. The first entry: its text is in `unlisted_`.
+  ByKind<FailureReason, std::atomic<const Failure*>> latest_;
+  mutable std::mutex failures_mutex_;  ///< to list a message, and for what follows
+  ByKind<FailureReason, std::string> unlisted_;
 };
 
 }  // namespace lockbench::loadgen

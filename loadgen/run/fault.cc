@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <utility>
 
@@ -102,16 +101,6 @@ Duration window_for(double rate) {
 constexpr int kReadingsInWindow = 10;
 /// Interval of readings if there is no throughput to compare with.
 constexpr Duration kLongestStep = std::chrono::milliseconds(100);
-
-/// Turns an exception into a failure of the fault.
-template <class Work>
-tl::expected<void, std::string> guarded(Work work) {
-  try {
-    return work();
-  } catch (const std::exception& error) {
-    return tl::unexpected<std::string>(error.what());
-  }
-}
 
 }  // namespace
 
@@ -272,7 +261,7 @@ bool FaultPlayer::strike_client(const Fault& fault, const std::stop_token& stop)
 
 FaultPlayer::Done FaultPlayer::inject(const Fault& fault) {
   if (is_of_client(fault.kind)) return {};  // struck already
-  return guarded([&] { return target_.inject(run_.strategy, fault); });
+  return target_.inject(run_.strategy, fault);
 }
 
 FaultPlayer::Done FaultPlayer::heal(const Fault& fault) {
@@ -281,7 +270,7 @@ FaultPlayer::Done FaultPlayer::heal(const Fault& fault) {
     if (fault.lasts) run_.victim->replace();
     return {};
   }
-  return guarded([&] { return target_.heal(run_.strategy, fault); });
+  return target_.heal(run_.strategy, fault);
 }
 
 void FaultPlayer::strike(const Fault& fault, std::optional<TimePoint> next_at,

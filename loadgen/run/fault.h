@@ -75,7 +75,7 @@ bool restarts_servers(const std::vector<Fault>& faults);
 bool strikes_servers(const std::vector<Fault>& faults);
 
 /// The servers of a run and the connections to them, on which faults are injected. One call at a
-/// time, from any thread.
+/// time, from any thread. Does not throw.
 class FaultTarget {
  public:
   virtual ~FaultTarget() = default;

@@ -214,10 +214,7 @@ class LocalCrew {
   bool await_replacement(int number) {
     constexpr Duration kLook = std::chrono::milliseconds(10);
     Carrier& carrier = Carrier::current();
-    const auto is_dead = [&] {
-      return run_.hosts != nullptr ? run_.hosts->is_dead(number) : run_.victim->is_dead();
-    };
-    while (is_dead() && !run_.over.stop_requested()) {
+    while (run_.hosts->is_dead(number) && !run_.over.stop_requested()) {
       carrier.wait(nullptr, carrier.now() + kLook, run_.over.get_token());
     }
     return !run_.over.stop_requested();
@@ -238,8 +235,7 @@ class LocalCrew {
     if (!connected) {
       if (life == 0) return false;
       run_.recorder.failure(connected.error().message);
-      if (run_.hosts == nullptr) return false;
-      // Its host starts it again.
+      // Started again, as by its host.
       Carrier& carrier = Carrier::current();
       carrier.wait(nullptr, carrier.now() + kRestart, run_.over.get_token());
       return true;

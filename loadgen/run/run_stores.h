@@ -1,9 +1,8 @@
 #pragma once
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstddef>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -203,12 +202,9 @@ class ResourceMeter {
  private:
   /// Of this process so far.
   static double own_cpu_seconds() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    const auto to_seconds = [](const timeval& time) {
-      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-    };
-    return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
   }
   /// Nothing unless both are known.
   template <class T>
@@ -236,7 +232,8 @@ class ResourceMeter {
       reading.private_cpu = plan_.private_cpu.all ? plan_.private_cpu.all() : 0;
       // A client program is no other program either.
       if (!strategy_.program.empty()) {
-        *reading.private_cpu += seconds(run_.services.get<program::Fleet>().cpu_time());
+        const auto& fleet = run_.services.get<program::Fleet>();
+        *reading.private_cpu += fleet.cpu_seconds(plan_.private_cpu.of_tree);
       }
     }
     return reading;

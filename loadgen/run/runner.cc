@@ -170,10 +170,13 @@ tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& 
   if (workload.meet_every) {
     run.meetings = std::make_unique<Meetings>(workload.key_count(), *workload.meet_every);
   }
-  if (workload.pool) run.pool = std::make_unique<ConnectionPool>(*workload.pool);
+  if (workload.pool) run.pool = std::make_unique<FairQueue>(*workload.pool);
   const bool has_victim =
       std::ranges::any_of(plan.faults, [](const Fault& fault) { return is_of_client(fault.kind); });
-  if (has_victim) run.victim = std::make_unique<Victim>();
+  if (has_victim) {
+    run.victim = std::make_unique<Victim>();
+    run.hosts = run.victim.get();
+  }
   record_services(run);
   if (plan.provide_services) plan.provide_services(run.services);
   auto demand = Demand::make(workload, run.share);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -79,6 +81,8 @@ struct PrivateCpu {
   /// or one of its servers has ended.
   std::function<std::optional<double>(std::string_view set)> of;
   std::function<double()> all;  ///< including ended servers
+  /// Of this process, a client program's, and its children.
+  std::function<std::optional<double>(pid_t)> of_tree;
 };
 
 struct RunPlan {

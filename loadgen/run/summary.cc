@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "loadgen/run/live_run.h"
-#include "loadgen/run/service_times.h"
 #include "results/stats/statistics.h"
 #include "strategies/programs/program.h"
 #include "strategies/store.h"

@@ -22,28 +22,32 @@ std::uint64_t stream_of(const RunShared& run, int number, int life) {
   return static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(life) * clients;
 }
 
-std::unique_ptr<Services> own_services(RunShared& run, int number, int life) {
-  // From the middle of the numbers, as the clients' streams count from 0.
-  const std::uint64_t stream = (std::uint64_t{1} << 62) + stream_of(run, number, life);
-  if (run.hosts != nullptr) return run.hosts->make_services(number, Random(run.nonce, stream)());
-  if (!run.victim || number != Victim::kClient) return nullptr;
-  auto services = std::make_unique<Services>();
-  record_services(run, *services, run.victim.get());
-  return services;
-}
-
-std::unique_ptr<Env> env_of(const RunShared& run, int number, int life) {
-  const std::uint64_t seed = Random(run.nonce, stream_of(run, number, life))();
-  if (run.hosts != nullptr) return run.hosts->make_env(number, seed);
-  auto env = run.make_env(seed);
-  if (!run.victim || number != Victim::kClient) return env;
-  return std::make_unique<VictimEnv>(*run.victim, std::move(env));
-}
+// Streams of services count from the middle of the numbers, as those of clients count from 0.
+constexpr std::uint64_t kServices = std::uint64_t{1} << 62;
 
 // The most sections between two yields, for a store that always has its answers ready.
 constexpr std::uint32_t kSectionsPerYield = 16;
 
 }  // namespace
+
+std::unique_ptr<Env> ClientHosts::make_env(const RunShared& run, int /*client*/,
+                                           std::uint64_t seed) {
+  return run.make_env(seed);
+}
+
+std::unique_ptr<Env> Victim::make_env(const RunShared& run, int client, std::uint64_t seed) {
+  auto env = run.make_env(seed);
+  if (client != kClient) return env;
+  return std::make_unique<VictimEnv>(*this, std::move(env));
+}
+
+std::unique_ptr<Services> Victim::make_services(RunShared& run, int client,
+                                                std::uint64_t /*seed*/) {
+  if (client != kClient) return nullptr;
+  auto services = std::make_unique<Services>();
+  record_services(run, *services, this);
+  return services;
+}
 
 void RunShared::write_key(int number, std::string& name) const {
   name.assign(key_prefix);
@@ -54,11 +58,13 @@ Worker::Worker(RunShared& run, int number, int life)
     : run_(run),
       number_(number),
       over_(run.over.get_token()),
-      own_services_(own_services(run, number, life)),
-      base_env_(env_of(run, number, life)),
+      own_services_(run.hosts->make_services(
+          run, number, Random(run.nonce, kServices + stream_of(run, number, life))())),
+      base_env_(
+          run.hosts->make_env(run, number, Random(run.nonce, stream_of(run, number, life))())),
       env_(*base_env_, over_,
-           [this](std::string_view command, Duration taken, TimePoint ended) {
-             note_command(command, taken, ended);
+           [this](std::size_t kind, std::string_view command, Duration taken, TimePoint ended) {
+             note_command(kind, command, taken, ended);
            }),
       strategy_(make_strategy(run.strategy,
                               Context{.endpoints = run.endpoints,
@@ -96,16 +102,13 @@ StoreResult<void> Worker::connect() {
   return connected;
 }
 
-void Worker::note_command(std::string_view command, Duration taken, TimePoint ended) {
+void Worker::note_command(std::size_t kind, std::string_view command, Duration taken,
+                          TimePoint ended) {
   if (!run_.started.load(std::memory_order_acquire)) return;
   if (run_.phase_at(ended) != Phase::measured) return;
-  auto known = std::find_if(commands_.begin(), commands_.end(),
-                            [&](const auto& one) { return one.first == command; });
-  if (known == commands_.end()) {
-    commands_.emplace_back(command, &run_.recorder.command(command));
-    known = commands_.end() - 1;
-  }
-  known->second->record(taken);
+  if (kind >= command_times_.size()) command_times_.resize(kind + 1);
+  if (command_times_[kind] == nullptr) command_times_[kind] = &run_.recorder.command(command);
+  command_times_[kind]->record(taken);
 }
 
 void Worker::use_once() {
@@ -121,9 +124,7 @@ void Worker::use_once() {
 }
 
 void Worker::work() {
-  const auto is_dead = [this] {
-    return dead_ || (run_.hosts != nullptr && run_.hosts->is_dead(number_));
-  };
+  const auto is_dead = [this] { return dead_ || run_.hosts->is_dead(number_); };
   while (!over() && !is_dead()) {
     const std::optional<TimePoint> intended = is_rival() ? next_call() : next_start();
     if (!intended || !next_transaction(*intended)) break;
@@ -260,14 +261,10 @@ void Worker::section(TimePoint intended) {
     const bool shared = std::all_of(held_.begin(), held_.end(), [](const Held& held) {
       return held.lease.mode == Mode::shared;
     });
-    const bool done = hold();
-    if (dead_) {
-      die();
-    } else {
-      give_back(done);
-      counts_[Count::sections] = done ? 1 : 0;
-      counts_[Count::shared_sections] = done && shared ? 1 : 0;
-    }
+    const bool done = hold() && !dead_;
+    give_back(done);
+    counts_[Count::sections] = done ? 1 : 0;
+    counts_[Count::shared_sections] = done && shared ? 1 : 0;
   }
   if (run_.pool && connected) run_.pool->give_back();
   if (meets_) run_.meetings->end();
@@ -295,7 +292,8 @@ void Worker::section(TimePoint intended) {
 bool Worker::take_connection(TimePoint deadline) {
   if (!run_.pool) return true;
   const TimePoint asked_at = base_env_->now();
-  const bool got = run_.pool->take(*base_env_, *connection_, deadline, over_);
+  const bool got =
+      run_.pool->take(*base_env_, *connection_, deadline, over_) == WaitResult::signalled;
   const TimePoint now = base_env_->now();
   run_.recorder.histograms(run_.phase_at(now))[Timing::pool_wait].record(now - asked_at);
   if (!got && !over()) ++counts_[Count::pool_timeouts];
@@ -332,26 +330,8 @@ bool Worker::hold() {
     base_env_->wait(nullptr, until, over_);
   }
   if (one_more) run_.pool->give_back();
-  if (run_.hosts != nullptr && run_.hosts->is_dead(number_)) dead_ = true;
+  dead_ = run_.hosts->is_dead(number_);
   return true;
-}
-
-void Worker::die() {
-  const TimePoint now = base_env_->now();
-  for (std::size_t place = 0; place < held_.size(); ++place) {
-    const Held& held = held_[place];
-    if (run_.hosts != nullptr) run_.hosts->leaves(number_, held.key);
-    history::Process* const process = held.unprotected ? nullptr : process_of(place);
-    if (process != nullptr) {
-      process->release(now);
-      process->end(history::Outcome::ok, now);
-    }
-    run_.audit.leave(held.key, held.lease.mode, now);
-    if (held.unprotected) continue;
-    run_.handoff.release_started(held.key, held.lease.mode, now);
-    run_.handoff.release_finished(held.key, now, false, completed_);
-  }
-  held_.clear();
 }
 
 bool Worker::pause(std::uint32_t failures, TimePoint deadline) {

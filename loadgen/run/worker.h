@@ -18,10 +18,9 @@
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
 #include "loadgen/run/client_hosts.h"
-#include "loadgen/run/connection_pool.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/runner.h"
-#include "loadgen/run/victim.h"
+#include "strategies/fair_queue.h"
 
 namespace lockbench::program {
 class ProgramLock;
@@ -74,13 +73,14 @@ struct RunShared {
   UsedKeys used;  ///< of the load, and then one more for each client
   std::unique_ptr<Demand> demand{};
   std::unique_ptr<Counter> counter{};
-  std::unique_ptr<Schedule> schedule{};    ///< open loop only; made when the load starts
-  std::unique_ptr<Meetings> meetings{};    ///< of a canary's load only
-  std::unique_ptr<Victim> victim{};        ///< of a run with faults of clients only
-  std::unique_ptr<ConnectionPool> pool{};  ///< null: each client has its own connection
-  ClientHosts* hosts = nullptr;            ///< null: all clients are in one process
-  Share share{};                           ///< of the clients, which are numbered over all shares
-  history::Log* history = nullptr;         ///< may be null
+  std::unique_ptr<Schedule> schedule{};  ///< open loop only; made when the load starts
+  std::unique_ptr<Meetings> meetings{};  ///< of a canary's load only
+  std::unique_ptr<Victim> victim{};      ///< of a run with faults of clients only; its hosts
+  /// The connection pool of the application, of which only the waiting is simulated; null: none.
+  std::unique_ptr<FairQueue> pool{};
+  ClientHosts* hosts = &ClientHosts::one_process();
+  Share share{};                    ///< of the clients, which are numbered over all shares
+  history::Log* history = nullptr;  ///< may be null
 
   TimePoint load_start{};
   /// The measured window. Set before the load starts; its end moves to an earlier time if the load
@@ -161,7 +161,7 @@ class Worker {
   bool is_dead() const { return dead_; }
 
  private:
-  void note_command(std::string_view command, Duration taken, TimePoint ended);
+  void note_command(std::size_t kind, std::string_view command, Duration taken, TimePoint ended);
   /// Takes and gives back a lock that no other client wants.
   void use_once();
   /// Waits for the next intended start; nothing if the run is over.
@@ -192,8 +192,8 @@ class Worker {
   std::optional<TimePoint> limit(TimePoint asked, TimePoint deadline) const;
   /// Waits before another try, at most until the deadline. Returns whether another try makes sense.
   bool pause(std::uint32_t failures, TimePoint deadline);
-  /// Gives back the transaction's locks, the latest first; `written`: increments each counter
-  /// before.
+  /// Gives back the transaction's locks, the latest first, or if it is dead forgets them;
+  /// `written`: increments each counter before.
   void give_back(bool written);
   /// With a limit on iterations, takes one if any is left.
   bool take_iteration();
@@ -208,15 +208,13 @@ class Worker {
     bool unprotected = false;       ///< it was not granted
   };
   /// The history's process for the section's lock number `place`: with one for each, releases of
-  /// several locks begin at once. Null without a history.
-  history::Process* process_of(std::size_t place);
+  /// several locks begin at once.
+  history::Process& process_of(std::size_t place);
   /// False if the work could not be done.
   bool hold();
   void enter_unprotected(int key, Mode mode, const AcquireMark& mark, TimePoint now);
   void read_counter(Held& held);
   bool is_victim() const { return run_.victim && number_ == Victim::kClient; }
-  /// Forgets the locks without giving them back.
-  void die();
   /// Writes the counter back, unless the lock is shared.
   void write_counter(const Held& held);
   void release(const Held& held, TimePoint begun_at);
@@ -246,7 +244,7 @@ class Worker {
   const std::stop_token over_;
   std::unique_ptr<Services> own_services_;  ///< of the victim of faults, or on a host of its own
   std::unique_ptr<Env> base_env_;
-  std::vector<std::pair<std::string, ShardedHistogram*>> commands_;  ///< by name
+  std::vector<ShardedHistogram*> command_times_;  ///< by the kind of command; null: not used yet
   MeteredEnv env_;
   std::unique_ptr<LockStrategy> strategy_;
   program::ProgramLock* const program_;  ///< the same; null if it is lockbench's own

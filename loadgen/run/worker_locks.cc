@@ -91,13 +91,13 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   request_.deadline = deadline;
   const Effort before = env_.effort();
   const WaitTicket wait = run_.handoff.begin_wait(key, wanted.mode);
-  if (run_.hosts != nullptr) run_.hosts->asks(number_, key);
-  history::Process* const process = process_of(held_.size());
-  if (process != nullptr) {
+  run_.hosts->asks(number_, key);
+  history::Process& process = process_of(held_.size());
+  if (run_.history != nullptr) {
     // The part of the name that differs between runs and keys: redis-queue:1:0.
     const std::size_t begin = key_name_.find('{') + 1;
-    process->acquire(std::string_view(key_name_).substr(begin, key_name_.size() - begin - 1),
-                     wanted.mode == Mode::shared, base_env_->now());
+    process.acquire(std::string_view(key_name_).substr(begin, key_name_.size() - begin - 1),
+                    wanted.mode == Mode::shared, base_env_->now());
   }
   const AcquireMark mark = run_.audit.begin_acquire(key);
   AcquireResult result = strategy_->acquire(request_);
@@ -107,11 +107,9 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
   phase_ = phase_of_end(ended);
   note_wait(result, env_.effort() - before, intended, started, ended);
   if (result.outcome != AcquireOutcome::acquired) {
-    if (run_.hosts != nullptr) run_.hosts->gave_up(number_, key);
-    if (process != nullptr) {
-      const bool unknown = result.outcome == AcquireOutcome::unknown;
-      process->end(unknown ? history::Outcome::info : history::Outcome::fail, ended);
-    }
+    run_.hosts->gave_up(number_, key);
+    const bool unknown = result.outcome == AcquireOutcome::unknown;
+    process.end(unknown ? history::Outcome::info : history::Outcome::fail, ended);
     // If a section takes several locks, this one may just have been on its way back.
     const bool taken = transaction_.locks.size() == 1 && failure_ == FailureReason::taken;
     if (taken) run_.handoff.found_taken(key, wait);
@@ -120,8 +118,7 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
     for (const Duration waited : unserved) {
       run_.recorder.histograms(run_.phase_at(ended - waited))[Timing::handoff_cut].record(waited);
     }
-    const bool error =
-        result.outcome == AcquireOutcome::failed || result.outcome == AcquireOutcome::unknown;
+    const bool error = unknown || result.outcome == AcquireOutcome::failed;
     if (!error || !run_.workload.proceeds_on_error) return result.outcome;
     enter_unprotected(key, wanted.mode, mark, ended);
     return AcquireOutcome::acquired;
@@ -130,10 +127,8 @@ AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint 
       held_.emplace_back(Held{.key = key, .lease = *std::move(result.lease), .granted_at = ended});
   const Lease& lease = held.lease;
   run_.audit.enter(key, number_, lease.mode, lease.fencing, mark, ended);
-  if (run_.hosts != nullptr) {
-    run_.hosts->granted(number_, key, lease, ended - intended, transaction_.hold);
-  }
-  if (process != nullptr) process->end(history::Outcome::ok, ended, lease.fencing);
+  run_.hosts->granted(number_, key, lease, ended - intended, transaction_.hold);
+  process.end(history::Outcome::ok, ended, lease.fencing);
   note_grant(key, wait, intended, ended);
   read_counter(held);
   return result.outcome;
@@ -170,10 +165,9 @@ void Worker::give_back(bool written) {
     if (written) write_counter(*held);
     now = base_env_->now();
     const auto place = static_cast<std::size_t>(held_.rend() - held) - 1;
-    history::Process* const process = held->unprotected ? nullptr : process_of(place);
-    if (process != nullptr) process->release(now);
+    if (!held->unprotected) process_of(place).release(now);
     run_.audit.leave(held->key, held->lease.mode, now);
-    if (run_.hosts != nullptr) run_.hosts->leaves(number_, held->key);
+    run_.hosts->leaves(number_, held->key);
     // Omits holds cut short by the end of the run.
     if (written && !over()) histograms()[Timing::hold].record(now - held->granted_at);
   }
@@ -184,10 +178,9 @@ void Worker::give_back(bool written) {
   }
 }
 
-history::Process* Worker::process_of(std::size_t place) {
-  if (run_.history == nullptr) return nullptr;
+history::Process& Worker::process_of(std::size_t place) {
   while (processes_.size() <= place) processes_.emplace_back(run_.history);
-  return &processes_[place];
+  return processes_[place];
 }
 
 void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at) {
@@ -263,11 +256,19 @@ void Worker::note_wait(const AcquireResult& result, const Effort& spent, TimePoi
   if (result.outcome != AcquireOutcome::acquired) return;
   ++counts_[Count::grants];
   waits[Timing::acquire_service].record(ended - started);
-  // The parts of these waits, so of the same phase.
-  record_.add(phase, Count::granted_attempts, result.attempts);
-  record_.add(phase, Count::round_trip_ns, nanoseconds(spent.round_trip));
-  record_.add(phase, Count::backoff_ns, nanoseconds(spent.backoff));
-  record_.add(phase, Count::notified_ns, nanoseconds(spent.notified));
+  // The parts of these waits, so of the same phase, which is mostly the section's own.
+  const bool own_phase = alone && phase == phase_;
+  const auto add = [&](Count what, std::uint64_t more) {
+    if (own_phase) {
+      counts_[what] += more;
+    } else {
+      record_.add(phase, what, more);
+    }
+  };
+  add(Count::granted_attempts, result.attempts);
+  add(Count::round_trip_ns, nanoseconds(spent.round_trip));
+  add(Count::backoff_ns, nanoseconds(spent.backoff));
+  add(Count::notified_ns, nanoseconds(spent.notified));
 }
 
 void Worker::note_own(Phase phase, TimePoint intended, TimePoint ended, bool cut) {
@@ -323,15 +324,20 @@ void Worker::write_counter(const Held& held) {
 void Worker::release(const Held& held, TimePoint begun_at) {
   if (held.unprotected) return;
   const Lease& lease = held.lease;
+  history::Process& process = process_of(held_.size() - 1);
+  if (dead_) {
+    process.end(history::Outcome::ok, begun_at);
+    run_.handoff.release_started(held.key, lease.mode, begun_at);
+    run_.handoff.release_finished(held.key, begun_at, false, completed_);
+    return;
+  }
   if (lease.state->lost_at()) note_loss(lease, *lease.state->lost_at());
   const bool awaited = run_.handoff.release_started(held.key, lease.mode, begun_at);
   const ReleaseResult result = strategy_->release(lease);
   const TimePoint done_at = base_env_->now();
-  if (history::Process* const process = process_of(held_.size() - 1)) {
-    // A client that learns that the lock is no longer its own does not hold it either.
-    const bool unknown = result.outcome == ReleaseOutcome::failed;
-    process->end(unknown ? history::Outcome::info : history::Outcome::ok, done_at);
-  }
+  // A client that learns that the lock is no longer its own does not hold it either.
+  const bool unknown = result.outcome == ReleaseOutcome::failed;
+  process.end(unknown ? history::Outcome::info : history::Outcome::ok, done_at);
   if (awaited) {
     const bool released = result.outcome == ReleaseOutcome::released;
     run_.handoff.release_finished(held.key, begun_at, released, completed_);

@@ -67,15 +67,12 @@ class Writer {
     }
   }
 
-  static OrderedJson write(bool value) { return value; }
-  static OrderedJson write(int value) { return value; }
-  static OrderedJson write(std::int64_t value) { return value; }
-  static OrderedJson write(std::uint64_t value) { return value; }
+  template <class T>
+  requires std::integral<T> || std::same_as<T, std::string> || std::same_as<T, std::nullptr_t>
+  static OrderedJson write(const T& value) { return value; }
   static OrderedJson write(double value) {
     return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
   }
-  static OrderedJson write(const std::string& value) { return value; }
-  static OrderedJson write(std::nullptr_t) { return nullptr; }
   static OrderedJson write(Verdict value) { return to_string(value); }
   static OrderedJson write(const OptionValue& value) {
     return std::visit([](const auto& alternative) { return write(alternative); }, value);

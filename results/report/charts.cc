@@ -34,30 +34,6 @@ void add(std::vector<Point>& points, Point point) {
   }
 }
 
-bool kept_exclusion(const Result& result, const std::string& strategy) {
-  return std::ranges::all_of(result.runs, [&](const Run& run) {
-    return run.strategy != strategy || run.audit.verdict == Verdict::exclusive;
-  });
-}
-
-/// The runs whose lines are shown at first: if there are many, the fastest run per store of the
-/// strategies that kept exclusion.
-std::vector<const Run*> shown_of(const Result& result, const std::vector<const Run*>& runs) {
-  std::vector<const Run*> shown = runs;
-  if (runs.size() > kMostShown) {
-    std::map<std::string, const Run*> best;
-    for (const Run* run : runs) {
-      if (!kept_exclusion(result, run->strategy)) continue;
-      const Run*& leader = best[run->backend];
-      if (leader == nullptr || run->sections_per_second > leader->sections_per_second) leader = run;
-    }
-    if (!best.empty()) shown.clear();
-    for (const auto& [store, run] : best) shown.push_back(run);
-  }
-  if (shown.size() > kMostShown) shown.resize(kMostShown);
-  return shown;
-}
-
 void add_marks(const Run& run, std::vector<Chart::Mark>& marks) {
   const auto add_mark = [&](Chart::Mark mark) {
     constexpr double kSame = 0.5;  // marks of several strategies this close are drawn once
@@ -169,7 +145,6 @@ OverTime over_time(std::span<const SeriesPoint> series) {
 
 std::vector<Chart> charts_of(const Result& result) {
   const std::vector<const Run*> runs = typical_runs(result);
-  const std::vector<const Run*> shown = shown_of(result, runs);
   const Chart::Axis time{"seconds since the load began", false, Scale::linear};
   Chart percentiles{.title = "Time to acquire by percentile",
                     .note =
@@ -183,8 +158,9 @@ std::vector<Chart> charts_of(const Result& result) {
             .note = "The 99th percentile of each second.",
             .x = time,
             .y = {"time to acquire, p99", true}};
-  for (const Run* run : runs) {
-    const bool at_first = std::ranges::find(shown, run) != shown.end();
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Run* const run = runs[i];
+    const bool at_first = i < kMostShown;
     if (auto curve = percentile_curve(run->acquire); !curve.empty()) {
       percentiles.lines.push_back({run->strategy, std::move(curve), at_first});
     }
@@ -224,7 +200,7 @@ std::vector<Chart> sweep_charts(const Result& result) {
   for (const StrategyLoads& one : strategy_loads(result)) {
     for (const auto& [load, points] : one.points) {
       for (std::size_t point = 0; point < points.size(); ++point) {
-        const auto runs = one.counting_runs(load, point);
+        const auto runs = counting_of(one.runs_at(load, point));
         const double at =
             by_rate ? points[point].rate.value_or(0) : static_cast<double>(points[point].clients);
         if (runs.empty() || !(at > 0)) continue;

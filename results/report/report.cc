@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <random>
 #include <stdexcept>
 
@@ -18,37 +17,11 @@ namespace lockbench::results::report {
 namespace {
 
 // Bounds of a page: results may be of any size.
-constexpr std::size_t kMostPlays = 3000;
 constexpr std::size_t kMostPlayBytes = 900'000;  ///< of all plays' texts
 constexpr std::size_t kMostPlayLines = 100;
 constexpr std::size_t kMostChartPoints = 150'000;
-constexpr std::size_t kMostLoads = 12;
-constexpr std::size_t kMostHistories = 6, kMostMoments = 100;
+constexpr std::size_t kMostHistories = 6;
 constexpr std::size_t kMostCode = 4000;
-
-/// The ends of the files' paths that tell them apart: "a/out.json" and "b/out.json".
-std::vector<std::string> names_of(std::span<const Source> sources) {
-  std::vector<std::string> names;
-  std::map<std::string, int> times;
-  for (const Source& source : sources) {
-    const std::filesystem::path path(source.file);
-    std::filesystem::path rest = path.parent_path();
-    std::string name = path.filename().string();
-    const auto is_anothers = [&](const Source& other) {
-      return other.file != source.file && (other.file == name || other.file.ends_with("/" + name));
-    };
-    // Ends, as each round takes a folder from the path.
-    while (rest.has_filename() && std::ranges::any_of(sources, is_anothers)) {
-      name = (rest.filename() / name).string();
-      rest = rest.parent_path();
-    }
-    if (name.empty()) name = source.result.id;
-    // The same file, or a path that is the end of another.
-    const int time = ++times[name];
-    names.push_back(time == 1 ? name : fmt::format("{} ({})", name, time));
-  }
-  return names;
-}
 
 std::string heading(int level, std::string_view text) {
   return text.empty() ? "" : fmt::format("<h{0}>{1}</h{0}>\n", level, html_text(text));
@@ -96,56 +69,11 @@ class Page {
     const Result& result = source.result;
     body_ += paragraph(fmt::format("{} · {}, {} cores", result.started_at, result.environment.cpu,
                                    result.environment.cores));
-    if (result.hazards && result.hazards->size() > kMostPlays) {
-      body_ += paragraph(fmt::format("{} of {} plays are shown; the file has all of them",
-                                     kMostPlays, result.hazards->size()));
-      Result some{.interrupted = result.interrupted, .skipped = result.skipped};
-      some.hazards.emplace(result.hazards->begin(),
-                           result.hazards->begin() + static_cast<std::ptrdiff_t>(kMostPlays));
-      add_blocks(some, source.flaws);
-    } else {
-      add_blocks(result, source.flaws);
-    }
+    for (const Block& block : blocks_of(result, source.flaws)) body_ += to_html(block);
     add_charts(result);
     if (result.hazards) add_plays(*result.hazards);
     if (result.observed) add_watch(result);
     add_facts(source);
-  }
-
-  /// Shows side by side the strategies that several results have.
-  void add_overview(std::span<const Source> sources, const std::vector<std::string>& names) {
-    std::vector<Field<std::string>> fields{
-        {{"strategy", "", "strategy"}, [](const std::string& strategy) { return strategy; }}};
-    std::map<std::string, std::size_t> times;
-    std::vector<std::string> strategies;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const Result& result = sources[i].result;
-      if (result.runs.empty() || is_experiment(result)) continue;
-      std::map<std::string, const Run*> runs;
-      for (const Run* run : typical_runs(result)) {
-        runs[run->strategy] = run;
-        if (++times[run->strategy] == 1) strategies.push_back(run->strategy);
-      }
-      const auto rate = [runs](const std::string& strategy) {
-        const auto run = runs.find(strategy);
-        return run == runs.end() ? Cell() : Cell(run->second->sections_per_second);
-      };
-      const auto p99 = [runs](const std::string& strategy) {
-        const auto run = runs.find(strategy);
-        const bool timed = run != runs.end() && run->second->acquire.count > 0;
-        return timed ? Cell(run->second->acquire.p99) : Cell();
-      };
-      fields.push_back({{"", names[i], "per s", Unit::number}, rate});
-      fields.push_back({{"", "acquire", "p99", Unit::seconds}, p99});
-    }
-    std::erase_if(strategies, [&](const std::string& one) { return times[one] < 2; });
-    if (strategies.empty()) return;
-    body_ += heading(2, "Side by side") +
-             paragraph(
-                 "Strategies in more than one result. lockbench compare tells whether a "
-                 "difference is significant.") +
-             results::to_html(table_of(fields, strategies)) +
-             results::to_html(differences(sources, names));
   }
 
   void add(const std::string& html) { body_ += html; }
@@ -164,23 +92,6 @@ class Page {
   }
 
  private:
-  /// Results of different workloads or machines say little about each other.
-  static std::vector<Sentence> differences(std::span<const Source> sources,
-                                           const std::vector<std::string>& names) {
-    std::vector<Sentence> said;
-    for (std::size_t i = 1; i < sources.size(); ++i) {
-      const auto differing = incompatibilities(sources.front().result, sources[i].result);
-      if (differing.empty()) continue;
-      said.emplace_back(Tone::doubtful, fmt::format("{} and {} differ in {}", names.front(),
-                                                    names[i], in_one_line(differing)));
-    }
-    return said;
-  }
-
-  void add_blocks(const Result& result, const KnownFlaws& flaws) {
-    for (const Block& block : blocks_of(result, flaws)) body_ += to_html(block);
-  }
-
   void add_chart(Chart chart, const std::string& load) {
     if (chart.lines.empty()) return;
     std::size_t points = 0;
@@ -206,13 +117,9 @@ class Page {
     // The charts compare strategies, not the points of an experiment or a sweep.
     if (is_experiment(result) || is_sweep(result)) loads.clear();
     if (is_sweep(result)) add_sweep_charts(result);
-    for (std::size_t i = 0; i < std::min(loads.size(), kMostLoads); ++i) {
-      const std::string load = several ? label(loads[i].runs.front().load, result) : "";
-      for (Chart& chart : charts_of(loads[i])) add_chart(std::move(chart), load);
-    }
-    if (loads.size() > kMostLoads) {
-      body_ += paragraph(
-          fmt::format("The charts of {} more loads are left out.", loads.size() - kMostLoads));
+    for (const Result& one : loads) {
+      const std::string load = several ? label(one.runs.front().load, result) : "";
+      for (Chart& chart : charts_of(one)) add_chart(std::move(chart), load);
     }
     body_ += folded_away("All figures of each strategy",
                          results::to_html(*chosen(run_table(result, {}), {"all"})));
@@ -231,8 +138,7 @@ class Page {
   void add_plays(const std::vector<Hazard>& hazards) {
     std::vector<std::pair<std::string, std::string>> scenarios;  ///< and their plays
     std::size_t left_out = 0;
-    for (std::size_t i = 0; i < std::min(hazards.size(), kMostPlays); ++i) {
-      const Hazard& hazard = hazards[i];
+    for (const Hazard& hazard : hazards) {
       if (hazard.observed == "not-applicable" && hazard.timeline.empty()) continue;
       const std::string told = preformatted(explain(hazard));
       if (play_bytes_ + told.size() > kMostPlayBytes) {
@@ -268,12 +174,8 @@ class Page {
     for (const ObservedLock& lock : result.locks) {
       if (lock.history.empty() || histories == kMostHistories) continue;
       ++histories;
-      std::vector<ObservedLock::Moment> latest = lock.history;
-      if (latest.size() > kMostMoments) {
-        latest.erase(latest.begin(), latest.end() - static_cast<std::ptrdiff_t>(kMostMoments));
-      }
       body_ += folded_away("The latest events of " + lock.lock,
-                           results::to_html(table_of(fields, latest)));
+                           results::to_html(table_of(fields, lock.history)));
     }
     if (!result.sources.empty()) {
       body_ += to_html({.title = "How it was seen", .table = source_table(result.sources)});
@@ -337,22 +239,24 @@ class Page {
 
 std::string to_page(std::span<const Source> sources, const std::string& nonce) {
   const bool alone = sources.size() == 1;
-  const std::vector<std::string> names = names_of(sources);
-  const std::string title =
-      "lockbench: " + (alone ? names.front() : fmt::format("{} results", sources.size()));
+  const auto name_of = [](const Source& source) {
+    return source.file.empty() ? source.result.id : source.file;
+  };
+  const std::string title = "lockbench: " + (alone ? name_of(sources.front())
+                                                   : fmt::format("{} results", sources.size()));
   Page page;
   page.add(heading(1, title));
   if (!alone) {
     std::string links;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      links += fmt::format("<li><a href=\"#part{}\">{}</a></li>", i, html_text(names[i]));
+      links +=
+          fmt::format("<li><a href=\"#part{}\">{}</a></li>", i, html_text(name_of(sources[i])));
     }
     page.add("<nav><ul>" + links + "</ul></nav>\n");
-    page.add_overview(sources, names);
   }
   for (std::size_t i = 0; i < sources.size(); ++i) {
     page.add(fmt::format("<article id=\"part{}\">\n", i));
-    if (!alone) page.add(heading(2, names[i]));
+    if (!alone) page.add(heading(2, name_of(sources[i])));
     page.add_part(sources[i]);
     page.add("</article>\n");
   }

@@ -43,7 +43,7 @@ std::vector<double> deciding_values(const StrategyLoads& strategy, const std::st
   std::vector<double> values;
   const std::size_t point = load == "demand" ? 0 : strategy.points_of(load) - 1;
   const char* const decides = deciding_figure(load);
-  for (const Run* run : strategy.valid_runs(load, point)) {
+  for (const Run* run : valid_of(strategy.runs_at(load, point))) {
     const auto value = [&](const char* path) { return figure(*run, path); };
     std::optional<double> found = value(decides);
     if (!found) continue;
@@ -83,15 +83,6 @@ std::vector<const Run*> StrategyLoads::runs_at(std::string_view load, std::size_
   return all;
 }
 
-std::vector<const Run*> StrategyLoads::valid_runs(std::string_view load, std::size_t point) const {
-  return valid_of(runs_at(load, point));
-}
-
-std::vector<const Run*> StrategyLoads::counting_runs(std::string_view load,
-                                                     std::size_t point) const {
-  return counting_of(runs_at(load, point));
-}
-
 std::vector<const Run*> valid_of(const std::vector<const Run*>& runs) {
   std::vector<const Run*> valid;
   std::ranges::copy_if(runs, std::back_inserter(valid),
@@ -102,11 +93,6 @@ std::vector<const Run*> valid_of(const std::vector<const Run*>& runs) {
 std::vector<const Run*> counting_of(std::vector<const Run*> runs) {
   auto valid = valid_of(runs);
   return valid.empty() ? std::move(runs) : std::move(valid);
-}
-
-std::optional<LoadFigure> StrategyLoads::figure(std::string_view load, std::size_t point,
-                                                const std::string& path) const {
-  return median_figure(counting_runs(load, point), path);
 }
 
 std::optional<LoadFigure> median_figure(const std::vector<const Run*>& runs,

@@ -55,14 +55,6 @@ struct StrategyLoads {
   std::vector<const Run*> runs_of(std::string_view load) const;
   /// Under the n-th point of a load; empty if there is no such point.
   std::vector<const Run*> runs_at(std::string_view load, std::size_t point) const;
-  /// Those of these whose figures are the lock's. Only they may rank it.
-  std::vector<const Run*> valid_runs(std::string_view load, std::size_t point) const;
-  /// The runs that are shown: the valid ones, or all if there are none.
-  std::vector<const Run*> counting_runs(std::string_view load, std::size_t point) const;
-  /// The median over the runs that are shown; nothing without such runs.
-  std::optional<LoadFigure> figure(std::string_view load, std::size_t point,
-                                   const std::string& path) const;
-
   bool broke_exclusion() const;
   /// A lock in a store that broke exclusion in no run, and had enough contention to tell in one.
   bool is_safe() const;

@@ -55,17 +55,12 @@ std::vector<std::string> renewal_findings(const Result& result) {
 
 using Lines = std::vector<std::string>;
 
-/// "5 of 12": the steps at that rate that missed the objective.
-std::string misses(const CapacityRate& at) {
-  return fmt::format("{} of {}", at.missed_steps, at.steps);
-}
-
 /// "86/s (1,620 samples, missed in 0 of 6 steps)", or only the rate if it was not measured.
 std::string with_evidence(const Capacity& capacity, double rate) {
   const CapacityRate* at = capacity.at(rate);
   if (at == nullptr) return human_number(rate) + "/s";
-  return fmt::format("{}/s ({} samples, missed in {} steps)", human_number(rate),
-                     count(at->samples), misses(*at));
+  return fmt::format("{}/s ({} samples, missed in {} of {} steps)", human_number(rate),
+                     count(at->samples), at->missed_steps, at->steps);
 }
 
 void add_planned(const Capacity& capacity, Lines& lines) {
@@ -130,51 +125,6 @@ void add_interval(const Capacity& capacity, Lines& lines) {
   }
 }
 
-/// A rate of a capacity.
-struct RateRow {
-  const Capacity* capacity;
-  const CapacityRate* at;
-};
-
-template <class T>
-auto of_rate(T CapacityRate::*member) {
-  return [member](const RateRow& row) -> Cell { return row.at->*member; };
-}
-
-auto of_acquire(double Distribution::*figure) {
-  return [figure](const RateRow& row) { return figure_cell(row.at->acquire, figure); };
-}
-
-const std::vector<Field<RateRow>> rate_fields{
-    {{"strategy", "", "strategy"}, [](const RateRow& row) { return row.capacity->strategy; }},
-    {{"objective", "", "objective"}, [](const RateRow& row) { return row.capacity->objective; }},
-    {{"offered_per_second", "", "offered /s", Unit::number}, of_rate(&CapacityRate::rate)},
-    {{"decision", "", "decision"}, of_rate(&CapacityRate::decision)},
-    {{"samples", "", "samples", Unit::count}, of_rate(&CapacityRate::samples)},
-    {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds}, of_acquire(&Distribution::p50)},
-    {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds}, of_acquire(&Distribution::p99)},
-    {{"steps", "", "steps", Unit::count}, of_rate(&CapacityRate::steps)},
-    {{"missed_steps", "", "missed", Unit::count}, of_rate(&CapacityRate::missed_steps)},
-    {{"invalid_steps", "", "invalid", Unit::count}, of_rate(&CapacityRate::invalid_steps)},
-    {{"rho", "", "lock taken", Unit::share}, of_rate(&CapacityRate::rho)},
-    {{"reason", "", "reason"}, of_rate(&CapacityRate::reason)},
-    {{"violated", "", "violated"}, [](const RateRow& row) { return row.capacity->violated; }},
-};
-
-/// Fills a cell with a figure of the highest rate that is kept.
-template <class T>
-auto of_kept(T CapacityRate::*member) {
-  return [member](const Capacity& capacity) -> Cell {
-    const CapacityRate* at = capacity.at(capacity.lowest);
-    return at != nullptr ? Cell(at->*member) : Cell();
-  };
-}
-
-Cell misses_at(const Capacity& capacity, double rate) {
-  const CapacityRate* at = capacity.at(rate);
-  return at != nullptr ? Cell(misses(*at)) : Cell();
-}
-
 }  // namespace
 
 Cell figure_cell(const Distribution& of, double Distribution::*figure) {
@@ -237,13 +187,12 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
          const CapacityRate* met = capacity.met_only();
          return met == nullptr ? Cell() : Cell(met->rate, Tone::doubtful);
        }},
-      {{"kept_samples", "at that", "samples", Unit::count, 6}, of_kept(&CapacityRate::samples)},
-      {{"kept_misses", "at that", "missed", Unit::text, 3},
-       [](const Capacity& capacity) { return misses_at(capacity, capacity.lowest); }},
-      {{"kept_rho", "at that", "lock taken", Unit::share, 5}, of_kept(&CapacityRate::rho)},
+      {{"kept_rho", "at that", "lock taken", Unit::share, 5},
+       [](const Capacity& capacity) -> Cell {
+         const CapacityRate* at = capacity.at(capacity.lowest);
+         return at != nullptr ? Cell(at->rho) : Cell();
+       }},
       {{"lowest_missed_per_second", "missed", "from /s", Unit::number, 1}, &Capacity::highest},
-      {{"missed_misses", "at that", "missed", Unit::text, 4},
-       [](const Capacity& capacity) { return misses_at(capacity, capacity.highest); }},
       {{"confirmed", "", "confirmed", Unit::text, 9}, &Capacity::confirmed},
       {{"violated", "", "violated", Unit::text, 5}, &Capacity::violated},
       {{"limit", "", "limit", Unit::text, 2}, &Capacity::limit},
@@ -323,14 +272,6 @@ Lines findings(const Simulation& simulation) {
     lines.push_back(fmt::format("failure: {}: {}", simulation.strategy, error));
   }
   return lines;
-}
-
-Table rate_table(const std::vector<Capacity>& capacities) {
-  std::vector<RateRow> rows;
-  for (const Capacity& capacity : capacities) {
-    for (const CapacityRate& at : capacity.rates) rows.push_back({&capacity, &at});
-  }
-  return table_of(rate_fields, rows);
 }
 
 std::vector<std::string> findings(const Capacity& capacity) {

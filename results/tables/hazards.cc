@@ -48,7 +48,7 @@ constexpr std::array kOutcomes{
                 "✗"},
     OutcomeWord{"foreign-renewal", "renewed", "a client renewed the lock of another", Tone::bad, 3,
                 "✗"},
-    OutcomeWord{"stuck", "stuck", "no client can acquire the lock any more", Tone::doubtful, 3,
+    OutcomeWord{"stuck", "stuck", "the lock stays taken after it should be free", Tone::doubtful, 3,
                 "■"},
     OutcomeWord{"self-deadlock", "self", "the holder waits for itself", Tone::doubtful, 2, "■"},
     OutcomeWord{"unavailable", "down", "no client can acquire the lock during the fault",

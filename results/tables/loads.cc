@@ -1,7 +1,6 @@
 #include "results/file/loads.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -14,8 +13,6 @@ namespace {
 
 constexpr const char* kOld = " (old)";
 constexpr const char* kWorstClient = "fairness.by_client.worst_p99";
-/// A wait this many times the best one is a reason to avoid a lock.
-constexpr double kMuchLonger = 10;
 
 /// The strategy that replaces this one in practice; empty: none.
 std::string successor(const KnownFlaws& flaws, const std::string& strategy) {
@@ -41,7 +38,7 @@ const std::vector<RowField> first_fields{
 
 /// Without a valid run, as doubtful.
 Cell shown_figure(const Row& row, std::size_t point, const std::string& path) {
-  const std::vector<const Run*> runs = row.strategy->counting_runs(row.load, point);
+  const std::vector<const Run*> runs = counting_of(row.strategy->runs_at(row.load, point));
   Cell cell = cell_of(median_figure(runs, path));
   if (path == kWorstClient) cell = worst_client_cell(std::move(cell), runs);
   if (valid_of(runs).empty()) cell.tone = Tone::doubtful;
@@ -52,7 +49,7 @@ Cell shown_figure(const Row& row, std::size_t point, const std::string& path) {
 Cell valid_share(const Row& row) {
   std::size_t fewest = 0, of = 0;
   for (std::size_t point = 0; point < row.strategy->points_of(row.load); ++point) {
-    const std::size_t valid = row.strategy->valid_runs(row.load, point).size();
+    const std::size_t valid = valid_of(row.strategy->runs_at(row.load, point)).size();
     const std::size_t all = row.strategy->runs_at(row.load, point).size();
     if (valid == all || (of > 0 && valid >= fewest)) continue;
     fewest = valid;
@@ -71,7 +68,7 @@ RowField at_point(Column shown, std::size_t point, std::string path) {
 
 /// Time to acquire and release for a client alone, at that point, by its valid runs.
 std::optional<LoadFigure> section_cost(const StrategyLoads& strategy, std::size_t point) {
-  const std::vector<const Run*> runs = strategy.valid_runs("alone", point);
+  const std::vector<const Run*> runs = valid_of(strategy.runs_at("alone", point));
   const auto acquire = median_figure(runs, "acquire.p50");
   if (!acquire) return std::nullopt;
   const auto release = median_figure(runs, "release.p50");
@@ -116,7 +113,7 @@ std::vector<RowField> alone_fields(const std::vector<Load>& points) {
 RowField response(Column shown, std::size_t point, std::string path, bool says_share) {
   return {
       std::move(shown), [point, path = std::move(path), says_share](const Row& row) -> Cell {
-        const auto served = served_share(row.strategy->counting_runs(row.load, point));
+        const auto served = served_share(counting_of(row.strategy->runs_at(row.load, point)));
         if (!served || *served >= kServed) return shown_figure(row, point, path);
         if (!says_share) return {};
         return {std::optional<double>(), Tone::bad, fmt::format("{:.0f} % served", 100 * *served)};
@@ -153,14 +150,15 @@ bool has_one_exclusive_key(const Result& result) {
 
 /// Throughput as a share of the ideal: one key with instant handoffs.
 Cell share_of_ideal(const Row& row) {
-  const auto rate = row.strategy->figure(row.load, 0, "sections_per_second");
+  const auto rate =
+      median_figure(counting_of(row.strategy->runs_at(row.load, 0)), "sections_per_second");
   const double hold = row.strategy->points.at(row.load).front().hold_seconds;
   return rate && hold > 0 ? Cell(rate->value * hold) : Cell();
 }
 
 RowField share_at_first_point(Column shown, std::string part, std::string whole) {
   return {std::move(shown), [part, whole](const Row& row) -> Cell {
-            return ratio_of_sums(row.strategy->counting_runs(row.load, 0), part, whole);
+            return ratio_of_sums(counting_of(row.strategy->runs_at(row.load, 0)), part, whole);
           }};
 }
 
@@ -286,77 +284,6 @@ std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
   return text;
 }
 
-/// What to avoid, and why. Compares the waits of `safe`.
-std::string avoid_sentence(const std::vector<const StrategyLoads*>& safe,
-                           const std::vector<StrategyLoads>& all, const KnownFlaws& flaws) {
-  std::vector<std::string> broken, old, successors, overloaded, starving, reasons;
-  for (const StrategyLoads& one : all) {
-    const std::string by = successor(flaws, one.strategy);
-    if (one.broke_exclusion()) {
-      broken.push_back(one.strategy);
-    } else if (!by.empty()) {
-      old.push_back(one.strategy);
-      if (std::ranges::find(successors, by) == successors.end()) {
-        successors.push_back(by);
-      }
-    }
-  }
-  const auto waits = ranked(safe, [](const StrategyLoads& one) {
-    return median_figure(one.valid_runs("demand", 0), "acquire.p99");
-  });
-  std::optional<LoadFigure> shortest;
-  for (const StrategyLoads* one : safe) {
-    for (std::size_t point = 0; point < one->points_of("demand"); ++point) {
-      if (served_share(one->valid_runs("demand", point)).value_or(1) >= kServed) continue;
-      overloaded.push_back(one->strategy);
-      break;
-    }
-  }
-  for (const Ranked& one : waits) {
-    if (one.figure.value < kMuchLonger * waits.front().figure.value) continue;
-    starving.push_back(one.strategy);
-    if (!shortest) shortest = one.figure;
-  }
-  if (!broken.empty()) {
-    reasons.push_back(fmt::format("{} (let two clients in together)", listed(broken)));
-  }
-  if (!old.empty()) {
-    reasons.push_back(fmt::format("{} (old: use {})", listed(old), listed(successors)));
-  }
-  if (!starving.empty()) {
-    reasons.push_back(fmt::format(
-        "under contention {} (p99 under the lowest demand {} or more; {}: {})", listed(starving),
-        human_seconds(shortest->value), waits.front().strategy, bounded(waits.front().figure)));
-  }
-  if (!overloaded.empty()) {
-    reasons.push_back(
-        fmt::format("for the highest demand {} (served less than {:.0f} % of the demand)",
-                    listed(overloaded), 100 * kServed));
-  }
-  if (reasons.empty()) return "Avoid: nothing that was measured here.";
-  return fmt::format("Avoid: {}.", fmt::join(reasons, "; "));
-}
-
-/// The strategies that nothing is concluded about, as no run was valid under some load.
-std::string unranked_sentence(const std::vector<StrategyLoads>& all) {
-  std::vector<std::string> names;
-  for (const StrategyLoads& one : all) {
-    const bool unranked = std::ranges::any_of(one.points, [&](const auto& load) {
-      for (std::size_t point = 0; point < load.second.size(); ++point) {
-        if (one.valid_runs(load.first, point).empty() && !one.runs_at(load.first, point).empty()) {
-          return true;
-        }
-      }
-      return false;
-    });
-    if (unranked) names.push_back(one.strategy);
-  }
-  if (names.empty()) return "";
-  return fmt::format(
-      "Not compared under every load: {}: no valid run. Repeat it on a machine without other work.",
-      listed(names));
-}
-
 }  // namespace
 
 Cell cell_of(const std::optional<LoadFigure>& figure) {
@@ -446,15 +373,11 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
                             tiers_under(result, "alone")));
   }
   const auto waits = ranked(safe, [](const StrategyLoads& one) {
-    return median_figure(one.valid_runs("saturated", 0), "fairness.longest_wait_seconds");
+    return median_figure(valid_of(one.runs_at("saturated", 0)), "fairness.longest_wait_seconds");
   });
   if (!waits.empty()) {
     said.push_back(extremes("Fairest (longest wait for a saturated lock)", "least fair", waits,
                             tiers_under(result, "saturated")));
-  }
-  if (contended) said.push_back(avoid_sentence(safe, all, flaws));
-  if (const std::string unranked = unranked_sentence(all); !unranked.empty()) {
-    said.push_back(unranked);
   }
   const std::string candidate = !waits.empty()  ? waits.front().strategy
                                 : !safe.empty() ? safe.front()->strategy

@@ -62,15 +62,6 @@ Cell worst_client(const Group& group) {
   return worst_client_cell(largest_of("fairness.by_client.worst_p99")(group), group.runs);
 }
 
-/// "acquire.p99; acquire.max": the figures that are lower bounds.
-Cell bounds(const Group& group) {
-  std::vector<std::string> paths;
-  for (const Figure& figure : figures(group.first())) {
-    if (figure.at_least) paths.push_back(figure.path);
-  }
-  return fmt::format("{}", fmt::join(paths, "; "));
-}
-
 /// Empty unless the audit saw a write: without one, no update can be lost.
 template <class Fill>
 auto if_audited(Fill fill) {
@@ -205,7 +196,6 @@ const std::vector<Field<Group>> run_fields{
     seconds("acquire_p50_seconds", "acquire", "p50", 7, median_of("acquire.p50")),
     seconds("acquire_p99_seconds", "acquire", "p99", 6, median_of("acquire.p99")),
     seconds("echo_p50_seconds", "program's", "echo p50", 7, median_of("program.echo.p50")),
-    only_if_asked("echo_p99_seconds", Unit::seconds, median_of("program.echo.p99")),
     only_if_asked("acquire_p90_seconds", Unit::seconds, median_of("acquire.p90")),
     only_if_asked("acquire_p95_seconds", Unit::seconds, median_of("acquire.p95")),
     {{"acquire_p999_seconds", "acquire", "p99.9", Unit::seconds, 8, Show::if_asked},
@@ -216,7 +206,6 @@ const std::vector<Field<Group>> run_fields{
     seconds("transaction_p99_seconds", "all locks", "p99", 6,
             median_of("transactions.acquire.p99")),
     event("transaction_aborts", "", "aborts", 29, "transactions.aborts"),
-    only_if_asked("transaction_retries", Unit::count, sum_of("transactions.retries")),
     event("transaction_deadlocks", "dead-", "locks", 30, "transactions.deadlocks"),
     seconds("exclusive_p99_seconds", "exclusive", "p99", 31,
             median_of("acquire_by_mode.exclusive.p99")),
@@ -240,13 +229,10 @@ const std::vector<Field<Group>> run_fields{
     event("unknown", "", "unknown", 13, "outcomes.unknown"),
     only_if_asked("abandoned", Unit::count, sum_of("outcomes.abandoned")),
     {{"lost_updates", "lost", "updates", Unit::count, 4}, of_all(if_audited(lost_updates))},
-    only_if_asked("lost_updates_max", Unit::count,
-                  of_all(if_audited(sum_of("audit.lost_updates_max")))),
     {{"overlaps", "", "overlaps", Unit::count, 16}, alarm("audit.overlaps")},
     {{"server_commands_per_section", "server", "cmds/sect.", Unit::number, 33, Show::if_asked},
      median_of("server_commands_per_section")},
     only_if_asked("bytes_per_section", Unit::number, median_of("bytes_per_section")),
-    only_if_asked("contended_grants", Unit::count, sum_of("audit.contended_grants")),
     only_if_asked("violations_per_million", Unit::number,
                   median_of("audit.violations_per_million")),
     event("stale_writes_rejected", "stale", "rejected", 20, "audit.stale_writes_rejected"),
@@ -271,26 +257,12 @@ const std::vector<Field<Group>> run_fields{
     {{"run", "", "run", Unit::text, 11, Show::if_any, false}, invalid_mark},
     only_if_asked("invalid_because", Unit::text, reasons),
     {{"falls_to", "", "falls to", Unit::text, 10, Show::if_any, false}, &Group::flaw},
-    only_if_asked("attempts_per_grant", Unit::number, median_of("attempts_per_grant")),
-    only_if_asked("acquire_by_client_p50_seconds", Unit::seconds,
-                  median_of("fairness.by_client.p50")),
-    only_if_asked("acquire_by_client_p99_seconds", Unit::seconds,
-                  median_of("fairness.by_client.p99")),
-    only_if_asked("at_least", Unit::text, bounds),
-    only_if_asked("longest_streak", Unit::count, largest_of("fairness.longest_streak")),
-    only_if_asked("renewal_failures", Unit::count, alarm("renewal.failures")),
-    only_if_asked("renewals_lost", Unit::count, alarm("renewal.lost")),
     {{"renewal_commands_per_second", "commands", "/s", Unit::number, 0, Show::if_asked},
      median_of("renewal.commands_per_second")},
-    only_if_asked("renewal_p99_seconds", Unit::seconds, median_of("renewal.duration.p99")),
     {{"renewal_slip_p99_seconds", "late", "p99", Unit::seconds, 0, Show::if_asked},
      median_of("renewal.slip.p99")},
-    only_if_asked("renewal_margin_p50_seconds", Unit::seconds, median_of("renewal.margin.p50")),
     {{"renewal_margin_min_seconds", "validity left", "least", Unit::seconds, 0, Show::if_asked},
      median_of("renewal.margin.min")},
-    only_if_asked("replicas", Unit::count, median_of("replication.replicas")),
-    only_if_asked("replica_refusals", Unit::count, alarm("replication.refusals")),
-    only_if_asked("replica_wait_max_seconds", Unit::seconds, largest_of("replication.wait.max")),
     {{"held_locks", "locks", "held", Unit::count, 0, Show::if_asked}, median_of("load.held_locks")},
     {{"nodes", "", "nodes", Unit::count, 0, Show::if_asked}, median_of("load.nodes.count")},
     {{"nodes_down", "", "down", Unit::count, 0, Show::if_asked}, median_of("load.nodes.down")},
@@ -301,14 +273,8 @@ const std::vector<Field<Group>> run_fields{
      median_of("load.nodes.slow_seconds")},
     {{"throughput_cost", "cost of", "renewal", Unit::share, 2, Show::if_any},
      cost_of(&Costs::throughput, Unit::share)},
-    only_if_asked("throughput_cost_low", Unit::share, median_of("costs.throughput.interval.low")),
-    only_if_asked("throughput_cost_high", Unit::share, median_of("costs.throughput.interval.high")),
     seconds("node_cost_seconds", "cost of", "a node", 2,
             cost_of(&Costs::node_seconds, Unit::seconds)),
-    only_if_asked("node_cost_low_seconds", Unit::seconds,
-                  median_of("costs.node_seconds.interval.low")),
-    only_if_asked("node_cost_high_seconds", Unit::seconds,
-                  median_of("costs.node_seconds.interval.high")),
     {{"granted_share", "", "granted", Unit::share, 0, Show::if_asked}, granted_share},
 };
 

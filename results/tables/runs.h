@@ -46,7 +46,7 @@ bool is_full(const std::vector<const Run*>& runs);
 Cell verdict_cell(const std::vector<const Run*>& runs);
 
 /// Conclusions from the figures, in plain sentences: which strategies are safe, cheapest and
-/// fairest, which to avoid and why, and what to run next. Superseded strategies are not
+/// fairest, and what to run next. Superseded strategies are not
 /// recommended. A sentence whose load is not in the result is left out.
 std::vector<std::string> conclusions(const Result& result, const KnownFlaws& flaws);
 
@@ -59,8 +59,6 @@ Cell cost_cell(const Cost& cost, Unit unit);
 
 /// One row for each strategy.
 Table capacity_table(const std::vector<Capacity>& capacities);
-/// One row for each rate, as CSV.
-Table rate_table(const std::vector<Capacity>& capacities);
 /// The rates kept and missed, the limit and the planned rate, in a line each.
 std::vector<std::string> findings(const Capacity& capacity);
 

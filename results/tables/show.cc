@@ -233,9 +233,7 @@ Table main_table(const Result& result, const KnownFlaws& flaws) {
 Table complete_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::hazards) return hazard_table(*result.hazards);
-  if (kind == Kind::capacity) return rate_table(*result.capacity);
-  if (kind == Kind::simulation) return simulation_table(*result.simulation);
-  return kind == Kind::observed ? observed_table(result) : table_of_each_run(result, flaws);
+  return kind == Kind::runs ? table_of_each_run(result, flaws) : main_table(result, flaws);
 }
 
 std::vector<Sentence> sentences_of(const Result& result, const KnownFlaws& flaws) {
@@ -332,12 +330,7 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
   // A matrix has no columns to choose from, but the list of its cells has.
   const bool list = kind_of(result) == Kind::hazards && !look.columns.empty();
   if (look.format == Format::csv || list) {
-    auto rows = render({.table = complete_table(result, flaws)}, look);
-    if (rows || kind_of(result) != Kind::capacity) return rows;
-    // The answer of capacity has other columns than the rates that it tried.
-    auto answer = render({.table = capacity_table(*result.capacity)}, look);
-    return answer ? answer
-                  : tl::unexpected(rows.error() + "; and for the answer: " + answer.error());
+    return render({.table = complete_table(result, flaws)}, look);
   }
   if (!look.columns.empty()) {
     return render({.table = main_table(result, flaws), .lines = sentences_of(result, flaws)}, look);
@@ -356,8 +349,8 @@ std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
     for (const std::string& one : conclusions(result, flaws)) lines.emplace_back(one);
   } else {
     add_full(result, lines);
-    add_violations(result, lines);
   }
+  add_violations(result, lines);
   for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);
   for (const Simulation& one : result.simulation.value_or(std::vector<Simulation>())) {
     for (const std::string& found : findings(one)) lines.emplace_back(found);

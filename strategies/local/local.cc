@@ -1,64 +1,30 @@
-#include <list>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "strategies/fair_queue.h"
 #include "strategies/registry.h"
 
 namespace lockbench {
 namespace {
 
-/// The locks of the process, one per key. A release grants the lock to the first waiter, which
-/// already holds it when it wakes up. Every grant has a number, which identifies the holder on
+/// The locks of the process, one per key. Every grant has a number, which identifies the holder on
 /// release.
-class LockTable {
- public:
-  using Grant = std::uint64_t;
-  static constexpr Grant kNotGranted = 0;
-
-  struct Waiter {
-    Event& event;
-    Grant grant = kNotGranted;
-  };
-
-  /// If not granted, `waiter` is in the queue until its event is set or it leaves.
-  Grant take_or_queue(const std::string& key, Waiter& waiter) {
-    const std::scoped_lock guard(mutex_);
-    Lock& lock = locks_[key];
-    if (lock.holder == kNotGranted) return lock.holder = ++last_grant_;
-    lock.waiters.push_back(&waiter);
-    return kNotGranted;
-  }
-
-  /// Leaves the queue, unless the grant came first.
-  Grant leave(const std::string& key, Waiter& waiter) {
-    const std::scoped_lock guard(mutex_);
-    if (waiter.grant == kNotGranted) locks_[key].waiters.remove(&waiter);
-    return waiter.grant;
-  }
-
-  bool release(const std::string& key, Grant grant) {
-    const std::scoped_lock guard(mutex_);
-    Lock& lock = locks_[key];
-    if (lock.holder != grant) return false;
-    lock.holder = kNotGranted;
-    if (lock.waiters.empty()) return true;
-    Waiter& next = *lock.waiters.front();
-    lock.waiters.pop_front();
-    next.grant = lock.holder = ++last_grant_;
-    next.event.set();
-    return true;
-  }
-
- private:
+struct LockTable {
   struct Lock {
-    Grant holder = kNotGranted;
-    std::list<Waiter*> waiters;
+    FairQueue queue{1};
+    std::atomic<std::uint64_t> holder{0};  ///< 0: none
   };
 
-  std::mutex mutex_;
-  Grant last_grant_ = kNotGranted;
-  std::unordered_map<std::string, Lock> locks_;
+  Lock& of(const std::string& key) {
+    const std::scoped_lock guard(mutex);
+    return locks[key];
+  }
+
+  std::mutex mutex;
+  std::unordered_map<std::string, Lock> locks;
+  std::atomic<std::uint64_t> last_grant{0};
 };
 
 /// A mutex per key in the process, with deadlines.
@@ -71,46 +37,34 @@ class LocalMutex : public LockStrategy {
 
   AcquireResult acquire(const AcquireRequest& request) override {
     const std::string key(request.key);
+    LockTable::Lock& lock = table_.of(key);
     if (!granted_) granted_ = env_.make_event();
-    LockTable::Waiter waiter{*granted_};
-    AcquireResult result;
-    result.attempts = 1;
-    result.outcome = take(key, request, waiter);
-    if (result.outcome == AcquireOutcome::acquired) {
-      result.lease = Lease{.key = key,
-                           .token = std::to_string(waiter.grant),
-                           .state = std::make_shared<LeaseState>(TimePoint::max())};
+    const bool waits = request.deadline > env_.now();
+    const WaitResult waited = lock.queue.take(env_, *granted_, request.deadline, request.stop);
+    if (waited != WaitResult::signalled) {
+      const bool stopped = waited == WaitResult::stopped;
+      return {.outcome = !waits    ? AcquireOutcome::refused
+                         : stopped ? AcquireOutcome::abandoned
+                                   : AcquireOutcome::timed_out,
+              .attempts = 1};
     }
-    return result;
+    lock.holder = ++table_.last_grant;
+    return {.outcome = AcquireOutcome::acquired,
+            .lease = Lease{.key = key,
+                           .token = std::to_string(lock.holder),
+                           .state = std::make_shared<LeaseState>(TimePoint::max())},
+            .attempts = 1};
   }
 
   ReleaseResult release(const Lease& lease) override {
-    const bool mine = table_.release(lease.key, std::stoull(lease.token));
-    return {mine ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
+    LockTable::Lock& lock = table_.of(lease.key);
+    std::uint64_t grant = std::stoull(lease.token);
+    if (!lock.holder.compare_exchange_strong(grant, 0)) return {ReleaseOutcome::not_owner, {}};
+    lock.queue.give_back();
+    return {ReleaseOutcome::released, {}};
   }
 
  private:
-  /// Sets the grant in `waiter`.
-  AcquireOutcome take(const std::string& key, const AcquireRequest& request,
-                      LockTable::Waiter& waiter) {
-    // Safe only if granted: then the waiter is not in the queue, where others write to it.
-    if (const auto grant = table_.take_or_queue(key, waiter)) {
-      waiter.grant = grant;
-      return AcquireOutcome::acquired;
-    }
-    const bool waits = request.deadline > env_.now();
-    const WaitResult waited =
-        waits ? env_.wait(granted_.get(), request.deadline, request.stop) : WaitResult::timed_out;
-    if (waited == WaitResult::signalled) return AcquireOutcome::acquired;
-    if (table_.leave(key, waiter)) {
-      // Granted between the end of the wait and leaving: consume the signal.
-      env_.wait(granted_.get(), TimePoint::max(), {});
-      return AcquireOutcome::acquired;
-    }
-    if (!waits) return AcquireOutcome::refused;
-    return waited == WaitResult::stopped ? AcquireOutcome::abandoned : AcquireOutcome::timed_out;
-  }
-
   Env& env_;
   LockTable& table_;
   std::unique_ptr<Event> granted_;  ///< made when first needed, where it is waited for

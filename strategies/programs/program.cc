@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Of the program that is only asked what it is.
+// For the runtime of a program to start, and its answer to hello.
 constexpr Duration kAsk = std::chrono::seconds(20);
 // A few echoes a second cost a program nothing, and show when it is busy.
 constexpr Duration kBetweenEchoes = std::chrono::milliseconds(250);
@@ -50,7 +50,7 @@ Set set_expiry(const Json& value, std::string_view store, bool renews, Traits& t
   std::string word = session ? "session" : "ttl";
   if (value.is_null()) word = connection ? "connection" : word;
   if (value == false) word = connection ? "connection" : "none";
-  if (value.is_string()) word = value.get<std::string>();
+  if (!value.is_null() && !value.is_boolean()) word = value.is_string() ? value : Json("");
   if (word == "ttl" || word == "none") {
     traits.expiry = word == "ttl" ? Expiry::ttl : Expiry::none;
   } else if (word == "session" || word == "connection") {
@@ -91,10 +91,16 @@ tl::expected<Traits, std::string> traits_of(const Json& about, std::string_view 
   traits.ttl_in_seconds = store == "etcd" || store == "memcached";
   Json told = about.value("traits", Json::object());
   if (!told.is_object()) return tl::unexpected<std::string>("traits is no object");
-  constexpr std::array kFlags{"fencing"sv, "reentrant"sv, "renews"sv, "quorum"sv};
-  std::array<bool, kFlags.size()> flags{};
-  for (std::size_t i = 0; i < kFlags.size(); ++i) {
-    const std::string name(kFlags.at(i));
+  constexpr std::array kTraits{"fencing"sv, "reentrant"sv, "renews"sv,
+                               "quorum"sv,  "expiry"sv,    "waiting"sv};
+  for (const auto& [name, value] : told.items()) {
+    if (std::ranges::count(kTraits, std::string_view(name)) > 0) continue;
+    return tl::unexpected(
+        fmt::format("\"{}\" is none of {}", printable(name), fmt::join(kTraits, ", ")));
+  }
+  std::array<bool, 4> flags{};  // the first of the traits
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    const std::string name(kTraits.at(i));
     const Json value = told.value(name, Json());
     if (!value.is_null() && !value.is_boolean()) {
       return tl::unexpected(fmt::format("{} is neither true nor false", name));
@@ -113,6 +119,8 @@ tl::expected<Traits, std::string> traits_of(const Json& about, std::string_view 
 /// Reports how long an empty request takes, as long as the program works.
 void echo(Process& process, StrategyObserver& observer, const std::stop_token& stop) {
   Carrier& carrier = Carrier::current();
+  // Its start is no round trip.
+  if (!process.about(kAsk, stop)) return;
   while (carrier.wait(nullptr, carrier.now() + kBetweenEchoes, stop) != WaitResult::stopped) {
     const TimePoint sent_at = carrier.now();
     Call call(process, {{"do", "echo"}});
@@ -163,11 +171,11 @@ tl::expected<Process*, std::string> Fleet::process_of(const Client& client, cons
   return member->process.get();
 }
 
-Duration Fleet::cpu_time() const {
+double Fleet::cpu_seconds(const std::function<std::optional<double>(pid_t)>& of_tree) const {
   const std::scoped_lock lock(mutex_);
-  Duration sum{};
+  double sum = 0;
   for (const auto& [key, member] : members_) {
-    if (member) sum += member->process->cpu_time();
+    if (member && of_tree) sum += of_tree(member->process->pid()).value_or(0);
   }
   return sum;
 }
@@ -230,13 +238,15 @@ tl::expected<Client, std::string> ask(Client client, const Endpoints& given) {
       Process::start({.command = client.command,
                       .hello = hello_of(0, std::move(stores), std::chrono::seconds(10))});
   if (!process) return failed(process.error());
-  auto about = (*process)->about(kAsk);
+  const auto about = (*process)->about(kAsk);
   if (!about) return failed(about.error());
   // Kept in result files: never with a URL that it was given.
-  for (const char* const name : {"name", "version"}) {
-    if (const auto text = text_in(*about, name)) (*about)[name] = (*process)->presentable(*text);
+  Json kept = Json::object();
+  for (const char* const name : {"name", "version", "store"}) {
+    if (const auto text = text_in(*about, name)) kept[name] = (*process)->presentable(*text);
   }
-  client.about = about->dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (about->contains("traits")) kept["traits"] = about->at("traits");
+  client.about = kept.dump(-1, ' ', false, Json::error_handler_t::replace);
   return client;
 }
 
@@ -255,8 +265,8 @@ tl::expected<const Descriptor*, std::string> add(const Client& client) {
   const auto* const known =
       std::ranges::find(kNowhere, store.value_or(""), [](const auto& one) { return one.first; });
   if (known == kNowhere.end()) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, nowhere] : kNowhere) names.push_back(name);
+    std::vector<std::string_view> names(kNowhere.size());
+    std::ranges::transform(kNowhere, names.begin(), [](const auto& one) { return one.first; });
     return wrong(fmt::format("its answer to hello names no store of {}", fmt::join(names, ", ")));
   }
   bool waits = true;

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -51,8 +55,8 @@ class Fleet {
   /// The process of this client; the first of its clients starts it.
   tl::expected<Process*, std::string> process_of(const Client& client, const Context& context,
                                                  Duration ttl);
-  /// Of all its processes, without their children.
-  Duration cpu_time() const;
+  /// Of all its processes; `of_tree` knows that of a process with its children.
+  double cpu_seconds(const std::function<std::optional<double>(pid_t)>& of_tree) const;
   std::size_t size() const;
 
  private:

@@ -55,9 +55,14 @@ void ClockShim::set(std::chrono::nanoseconds ahead) {
 
 std::int64_t ClockShim::loads() const { return std::atomic_ref(page_->loads).load(); }
 
+std::map<std::string, std::string> ClockShim::environment() const {
+  return {{"LD_PRELOAD", lent_.string()}, {"LOCKBENCH_CLOCK_FILE", file_.string()}};
+}
+
 void ClockShim::put_under(ServerSpec& server) const {
-  server.argv.insert(server.argv.begin(), {"/usr/bin/env", "LD_PRELOAD=" + lent_.string(),
-                                           "LOCKBENCH_CLOCK_FILE=" + file_.string()});
+  std::vector<std::string> words{"/usr/bin/env"};
+  for (const auto& [name, value] : environment()) words.push_back(name + "=" + value);
+  server.argv.insert(server.argv.begin(), words.begin(), words.end());
 }
 
 }  // namespace lockbench::testbed

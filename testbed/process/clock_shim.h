@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
@@ -14,9 +15,9 @@ namespace lockbench::testbed {
 
 struct ServerSpec;
 
-/// The wall clock of one server, movable while the server runs: gettimeofday, time and
-/// CLOCK_REALTIME, for the server's process and its children. Monotonic clocks do not change.
-/// Thread-safe. Outlives its server.
+/// The wall clock of one server or program, movable while it runs: gettimeofday, time and
+/// CLOCK_REALTIME, for its process and its children, if they ask the C library. Monotonic clocks do
+/// not change. Thread-safe. Outlives its server.
 class ClockShim {
  public:
   /// Makes the file to share with the server; the error says what is missing. `library` empty:
@@ -31,7 +32,8 @@ class ClockShim {
   /// Sets how far the server's clock is ahead of the machine's; negative if behind.
   void set(std::chrono::nanoseconds ahead);
 
-  /// Makes a server use this clock.
+  /// Makes a program use this clock, and its children.
+  std::map<std::string, std::string> environment() const;
   void put_under(ServerSpec& server) const;
 
   /// The number of programs that have loaded it; rises with each start of the server. They count

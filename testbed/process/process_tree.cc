@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -125,17 +124,18 @@ void remove_segment_of(const fs::path& lock_file) {
 
 }  // namespace
 
-bool signal_tree(pid_t leader, int signo) {
+std::optional<std::set<pid_t>> signal_tree(pid_t leader, int signo) {
   std::set<pid_t> descendants;
   if (signo == SIGCONT) add_children(leader, descendants);
   if (signo == SIGSTOP || signo == SIGKILL) {
-    if (kill(-leader, SIGSTOP) != 0) return false;
+    if (kill(-leader, SIGSTOP) != 0) return std::nullopt;
     await_stopped(leader);
     descendants = stop_descendants(leader);
   }
-  if (signo == SIGSTOP) return true;
+  if (signo == SIGSTOP) return descendants;
   for (const pid_t pid : descendants) kill(pid, signo);
-  return kill(-leader, signo) == 0;
+  if (kill(-leader, signo) != 0) return std::nullopt;
+  return descendants;
 }
 
 std::optional<ProcessCpu> parse_process_cpu(std::string_view stat, double ticks_per_second) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -11,9 +12,9 @@ namespace lockbench::testbed {
 
 /// Signals the process group of `leader`, a child that is not reaped yet. SIGSTOP, SIGCONT and
 /// SIGKILL are also sent to descendants in other groups, such as PostgreSQL's. After SIGSTOP,
-/// returns when all threads have stopped, unless the kernel takes unusually long. False if the
-/// group cannot be signalled.
-bool signal_tree(pid_t leader, int signo);
+/// returns when all threads have stopped, unless the kernel takes unusually long. Returns these
+/// descendants; nothing if the group cannot be signalled.
+std::optional<std::set<pid_t>> signal_tree(pid_t leader, int signo);
 
 /// CPU time, user and system, used so far by `leader` and its descendants, including reaped ones.
 /// In steps of 10 ms for each process. Nothing if `leader` has ended.

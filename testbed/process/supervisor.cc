@@ -21,29 +21,37 @@ using Clock = Process::Clock;
 
 constexpr const char* kSupervisorEnded = "the testbed's supervisor has ended";
 
+}  // namespace
+
 tl::expected<std::array<int, 2>, std::string> make_pair_of_sockets() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0) return ends;
   return tl::unexpected(fmt::format("socketpair: {}", std::strerror(errno)));
 }
 
-/// In its own session, so that Ctrl-C never reaches it. Its output goes to a log: ours may be a
-/// pipe whose reader waits for its end.
-tl::expected<pid_t, std::string> spawn_process(const std::filesystem::path& program,
-                                               const std::filesystem::path& folder, int socket) {
-  const std::string log = folder / "supervisor.log";
+tl::expected<pid_t, std::string> spawn(const std::filesystem::path& program, std::string argument,
+                                       int socket, const std::string& log) {
   std::string name = program.string();
-  std::string argument = folder.string();
   std::array<char*, 3> argv{name.data(), argument.data(), nullptr};
   posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  if (log.empty()) {
+    posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  }
+  posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t pid = 0;
   const int error = posix_spawn(&pid, name.c_str(), &files, &attributes, argv.data(), environ);
   posix_spawnattr_destroy(&attributes);
@@ -51,8 +59,6 @@ tl::expected<pid_t, std::string> spawn_process(const std::filesystem::path& prog
   if (error == 0) return pid;
   return tl::unexpected(fmt::format("cannot start {}: {}", name, std::strerror(error)));
 }
-
-}  // namespace
 
 Process::~Process() { close(socket_); }
 
@@ -83,7 +89,8 @@ tl::expected<std::shared_ptr<Supervisor>, std::string> Supervisor::spawn(
     const std::filesystem::path& program, const std::filesystem::path& folder) {
   const auto ends = make_pair_of_sockets();
   if (!ends) return tl::unexpected(ends.error());
-  const auto pid = spawn_process(program, folder, ends->back());
+  const auto pid =
+      testbed::spawn(program, folder.string(), ends->back(), (folder / "supervisor.log").string());
   ::close(ends->back());
   if (pid) return std::shared_ptr<Supervisor>(new Supervisor(*pid, ends->front()));
   ::close(ends->front());

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,15 @@
 #include "testbed/process/wire.h"
 
 namespace lockbench::testbed {
+
+/// Two ends of a connection on which each write is one read at the other end.
+tl::expected<std::array<int, 2>, std::string> make_pair_of_sockets();
+
+/// Starts a program with one argument and default signal handling, in its own session, so that
+/// Ctrl-C never reaches it. Its stdin is the socket; its output is appended to the log, as ours may
+/// be a pipe whose reader waits for its end. Without a log, its stdout is the socket, too.
+tl::expected<pid_t, std::string> spawn(const std::filesystem::path& program, std::string argument,
+                                       int socket, const std::string& log = {});
 
 /// A process started by the supervisor. Thread-safe. It counts as ended once it is reaped and its
 /// group killed, or when the supervisor has ended.

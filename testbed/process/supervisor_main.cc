@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -97,6 +98,9 @@ tl::expected<pid_t, std::string> launch(const LaunchSpec& spec) {
 struct Child {
   pid_t pid;
   int socket;  ///< -1: the testbed has hung up
+  /// Killed with it, and not reaped yet. Until then they may hold its port and write its files.
+  std::set<pid_t> dying{};
+  bool reaped = false;
 };
 
 using Children = std::vector<Child>;
@@ -126,14 +130,16 @@ bool start(Children& children) {
 
 void obey(Child& child) {
   const auto fields = wire::receive(child.socket);
+  const int signo = fields ? std::atoi(fields->front().c_str()) : SIGKILL;
+  // Its pid may be another process's once it is reaped.
+  const auto signalled = child.reaped ? std::nullopt : signal_tree(child.pid, signo);
+  if (signalled && signo == SIGKILL) child.dying.insert(signalled->begin(), signalled->end());
   if (!fields) {
-    signal_tree(child.pid, SIGKILL);
     close(child.socket);
     child.socket = -1;
     return;
   }
-  const bool sent = signal_tree(child.pid, std::atoi(fields->front().c_str()));
-  (void)wire::send(child.socket, {sent ? "" : "the signal cannot be sent"});
+  (void)wire::send(child.socket, {signalled ? "" : "the signal cannot be sent"});
 }
 
 /// False if nothing is left to reap.
@@ -143,13 +149,19 @@ bool reap(Children& children) {
   while ((found = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT)) == 0 && info.si_pid != 0) {
     const pid_t pid = info.si_pid;
     info = {};
-    const auto child = std::ranges::find(children, pid, &Child::pid);
+    const auto child = std::ranges::find_if(
+        children, [&](const Child& one) { return one.pid == pid && !one.reaped; });
     // Kills the rest of the group: until the leader is reaped, its group id cannot be reused.
     if (child != children.end()) kill(-pid, SIGKILL);
     waitpid(pid, nullptr, 0);
-    if (child == children.end()) continue;  // an orphan that was reparented to this process
-    if (child->socket >= 0) close(child->socket);
-    children.erase(child);
+    // Orphans become children of this process.
+    for (Child& one : children) one.dying.erase(pid);
+    if (child != children.end()) child->reaped = true;
+    std::erase_if(children, [](const Child& one) {
+      const bool gone = one.reaped && one.dying.empty();
+      if (gone && one.socket >= 0) close(one.socket);
+      return gone;
+    });
   }
   return found == 0;
 }
@@ -178,7 +190,9 @@ void serve(Children& children) {
 /// Kills all processes, and returns when they are gone, at the latest after kPatience.
 void kill_all(Children& children) {
   constexpr std::chrono::seconds kPatience{5};
-  for (const Child& child : children) signal_tree(child.pid, SIGKILL);
+  for (const Child& child : children) {
+    if (!child.reaped) signal_tree(child.pid, SIGKILL);
+  }
   const auto until = std::chrono::steady_clock::now() + kPatience;
   const std::string orphans = fmt::format("/proc/{0}/task/{0}/children", getpid());
   while (reap(children) && std::chrono::steady_clock::now() < until) {

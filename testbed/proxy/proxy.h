@@ -45,7 +45,8 @@ struct ProxyCounts {
   std::uint64_t open = 0;       ///< now
   std::uint64_t to_server = 0;  ///< bytes delivered
   std::uint64_t to_client = 0;
-  std::uint64_t swallowed = 0;  ///< bytes lost in black holes
+  std::uint64_t from_server = 0;  ///< bytes that the server has sent, delivered or not
+  std::uint64_t swallowed = 0;    ///< bytes lost in black holes
 };
 
 /// A TCP proxy in front of one server on its own loopback port. Without a fault it forwards every

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "testbed/servers/kinds.h"
@@ -153,22 +152,19 @@ bool done(const Answer& answer) {
 /// on. Takes at most some seconds.
 void enable_etcd_auth(const fs::path& socket, const std::string& secret) {
   constexpr std::chrono::seconds kPatience{10};
-  constexpr std::chrono::milliseconds kPause{50};
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   const std::array<std::array<std::string, 2>, 3> steps{
       {{"user/add", fmt::format(R"({{"name":"{}","password":"{}"}})", kEtcdRoot, secret)},
        {"user/grant", fmt::format(R"({{"user":"{0}","role":"{0}"}})", kEtcdRoot)},
        {"enable", "{}"}}};
   for (const auto& [method, body] : steps) {
-    Answer answer = post(socket, method, body);
-    while (!done(answer)) {
-      if (std::chrono::steady_clock::now() > deadline) {
-        throw Failure(fmt::format("etcd: authentication cannot be enabled: {}: {}", method,
-                                  answer ? *answer : answer.error()));
-      }
-      std::this_thread::sleep_for(kPause);
+    Answer answer;
+    const auto is_done = [&, &method = method, &body = body] {
       answer = post(socket, method, body);
-    }
+      return done(answer);
+    };
+    if (comes_true(kPatience, is_done)) continue;
+    throw Failure(fmt::format("etcd: authentication cannot be enabled: {}: {}", method,
+                              answer ? *answer : answer.error()));
   }
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <functional>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "testbed/process/parallel.h"
@@ -14,7 +13,6 @@
 namespace lockbench::testbed {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Done = tl::expected<void, std::string>;
 
 constexpr std::chrono::seconds kInStepWithin{10};
@@ -27,17 +25,9 @@ constexpr std::array<const char*, 2> kQuickReplication = {"repl-diskless-sync-de
 /// Waits until nothing is missing; `without` begins the error.
 Done await_nothing(std::string_view without, std::chrono::milliseconds within,
                    const std::function<std::string()>& missing) {
-  constexpr std::chrono::milliseconds kPause{10};
-  const auto deadline = Clock::now() + within;
-  std::string still = missing();
-  while (!still.empty()) {
-    if (Clock::now() > deadline) {
-      return tl::unexpected(fmt::format("{} within {} ms: {}", without, within.count(), still));
-    }
-    std::this_thread::sleep_for(kPause);
-    still = missing();
-  }
-  return {};
+  std::string still;
+  if (comes_true(within, [&] { return (still = missing()).empty(); })) return {};
+  return tl::unexpected(fmt::format("{} within {} ms: {}", without, within.count(), still));
 }
 
 /// Empty once `replicas` replicas have all writes of this primary. The state in INFO does not show

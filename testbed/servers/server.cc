@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 using Clock = Process::Clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kKillWithin{5000};  // from SIGKILL to the end of the process
+// From SIGKILL to the end of the last process: a busy machine needs seconds to free its memory.
+constexpr milliseconds kKillWithin{30'000};
 constexpr std::uintmax_t kLogTail = 65'536;
 
 /// The last lines of a text, each on a line of its own.

@@ -61,7 +61,8 @@ struct ServerSpec {
 
 /// One running server: a process with all its children under the testbed's supervisor, run by the
 /// testbed's account. Thread-safe: it is started and killed by one thread at a time. Killing it
-/// takes at most a few seconds, starting it at most ready_within and a few seconds.
+/// takes at most half a minute, and returns when all its processes are gone; starting it takes at
+/// most ready_within and as long.
 class Server final {
  public:
   /// Returns when the server is ready. If it ends instead, the error carries the end of its log.

@@ -67,8 +67,8 @@ tl::expected<std::string, std::string> make_secret() {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Testbed>, std::string> Testbed::start() {
-  return attempt([] {
+tl::expected<std::unique_ptr<Testbed>, std::string> Testbed::start(bool tls) {
+  return attempt([&] {
     const fs::path program = need(find_beside("lockbench-supervisor"));
     Account account = need(server_account());
     std::string secret = need(make_secret());
@@ -79,8 +79,14 @@ tl::expected<std::unique_ptr<Testbed>, std::string> Testbed::start() {
       std::error_code ignored;
       fs::remove_all(folder, ignored);
     }
-    return std::unique_ptr<Testbed>(new Testbed(std::move(folder), std::move(account),
-                                                std::move(secret), need(std::move(supervisor))));
+    std::unique_ptr<Testbed> made(new Testbed(std::move(folder), std::move(account),
+                                              std::move(secret), need(std::move(supervisor))));
+    made->proxies_ = need(ProxyPool::start());
+    if (tls) {
+      const auto authority = need(Authority::make(made->folder_ / "tls", made->account_));
+      made->tls_ = need(authority->issue("server"));
+    }
+    return made;
   });
 }
 

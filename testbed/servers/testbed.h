@@ -3,11 +3,14 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 
 #include "testbed/process/supervisor.h"
+#include "testbed/proxy/proxy.h"
+#include "testbed/servers/authority.h"
 #include "testbed/servers/machine.h"
 #include "testbed/servers/ports.h"
 
@@ -16,14 +19,15 @@ namespace lockbench::testbed {
 /// The user of private servers, if they let us choose it.
 inline constexpr std::string_view kUser = "lockbench";
 
-/// Private servers of one process: their folder in $TMPDIR, else /tmp, and a supervisor that ends
-/// the servers and removes the folder when this process ends, even if it is killed. Other users of
-/// the machine can neither enter the folder nor, without the secret, use the servers. Thread-safe,
-/// so that servers can be started side by side. A Server may outlive its Testbed; it is then a
-/// stopped server.
+/// Private servers of one process, and the proxies in front of them: their folder in $TMPDIR, else
+/// /tmp, and a supervisor that ends the servers and removes the folder when this process ends, even
+/// if it is killed. Other users of the machine can neither enter the folder nor, without the
+/// secret, use the servers. Thread-safe, so that servers can be started side by side. A Server may
+/// outlive its Testbed; it is then a stopped server.
 class Testbed {
  public:
-  static tl::expected<std::unique_ptr<Testbed>, std::string> start();
+  /// `tls`: makes a certificate for its servers, of an authority that clients trust.
+  static tl::expected<std::unique_ptr<Testbed>, std::string> start(bool tls = false);
 
   /// Ends all servers and removes the folder, within about 10 s.
   ~Testbed();
@@ -52,6 +56,9 @@ class Testbed {
                                                         const std::filesystem::path& folder) const;
 
   const std::shared_ptr<Supervisor>& supervisor() const { return supervisor_; }
+  ProxyPool& proxies() { return *proxies_; }
+  /// Null without TLS.
+  const TlsFiles* tls() const { return tls_ ? &*tls_ : nullptr; }
 
   /// For servers started after it was set.
   PortChooser choose_port = free_loopback_port;
@@ -69,6 +76,8 @@ class Testbed {
   const std::string secret_;
   const std::shared_ptr<Supervisor> supervisor_;
   std::atomic<unsigned> folders_ = 0;
+  std::unique_ptr<ProxyPool> proxies_;
+  std::optional<TlsFiles> tls_;
 };
 
 }  // namespace lockbench::testbed

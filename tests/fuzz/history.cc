@@ -1,7 +1,7 @@
 #include <sstream>
 
 #include "history/checker.h"
-#include "history/reader.h"
+#include "history/operation.h"
 #include "tests/fuzz/target.h"
 
 namespace lockbench::fuzz {

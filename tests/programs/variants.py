@@ -44,6 +44,13 @@ class Forgets(Client):
         return "released" if token and self.call("EVAL", RELEASE, 1, key, token) else "not_held"
 
 
+class Forever(Client):
+    """Says that its locks end with a session, and gives them an hour."""
+    def acquire(self, key, ttl, wait, cancelled):
+        what = super().acquire(key, 3600, wait, cancelled)
+        return "acquired" if isinstance(what, dict) else what
+
+
 class Proceeds(Client):
     def acquire(self, key, ttl, wait, cancelled):
         try:
@@ -99,11 +106,14 @@ class Troubled(Program):
         return super().carry_out(request)
 
 
-CLIENTS = {"renews": Renewing, "ttl0": RenewsWithTtl0, "unchecked": Unchecked, "forgets": Forgets, "proceeds": Proceeds}
+CLIENTS = {"renews": Renewing, "ttl0": RenewsWithTtl0, "unchecked": Unchecked, "forgets": Forgets,
+           "forever": Forever, "proceeds": Proceeds}
 PROGRAMS = {"one-thread": OneThread, "dies": Troubled, "stalls": Troubled, "floods": Troubled, "rubbish": Troubled}
 
 program = PROGRAMS.get(KIND, Program)()
 program.client = CLIENTS.get(KIND, program.client)
 program.about = {**program.about, "name": KIND}
 program.about["traits"] = {**program.about["traits"], "renews": KIND in ("renews", "ttl0", "one-thread")}
+if KIND == "forever":
+    program.about["traits"]["expiry"] = "session"
 program.serve()

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/algorithm/string/replace.hpp>
-#include <boost/regex.hpp>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "watch/sources/patterns.h"
 
@@ -20,20 +17,14 @@ using nlohmann::json;
 
 /// The columns of a line, in their order in lock_look.
 enum Column : std::size_t {
-  kind,
   class_id,
   object_id,
   object_sub_id,
-  relation,
-  page,
-  place,
-  transaction_id,
   process,
   mode,
   granted,
   waited,
   idle,
-  transaction_age,
   who,
   kColumns
 };
@@ -68,47 +59,20 @@ std::optional<std::string> advisory_name(const json& line) {
                      static_cast<std::int32_t>(*low));
 }
 
-std::optional<std::string> row_name(const json& line) {
-  const auto at = number(line[page], std::numeric_limits<std::uint32_t>::max());
-  const auto within = number(line[place], std::numeric_limits<std::uint16_t>::max());
-  if (!line[relation].is_string() || !at || !within) return std::nullopt;
-  return fmt::format("row:{}:{},{}", line[relation].get<std::string>(), *at, *within);
-}
-
-/// A wait for a transaction's end also has mode ShareLock but is not a shared lock.
-bool is_shared(PostgresLock::Kind kind, std::string_view mode) {
-  if (kind == PostgresLock::Kind::advisory) return mode == "ShareLock";
-  // FOR SHARE and FOR KEY SHARE.
-  return kind == PostgresLock::Kind::tuple && (mode == "RowShareLock" || mode == "AccessShareLock");
-}
-
 std::optional<PostgresLock> read_lock(const json& line) {
-  if (!line.is_array() || line.size() != kColumns || !line[kind].is_string() ||
-      !line[mode].is_string() || !line[granted].is_boolean()) {
+  if (!line.is_array() || line.size() != kColumns || !line[mode].is_string() ||
+      !line[granted].is_boolean()) {
     return std::nullopt;
   }
-  PostgresLock lock;
-  std::optional<std::string> name;
-  const auto said = line[kind].get<std::string>();
-  if (said == "advisory") {
-    name = advisory_name(line);
-  } else if (said == "tuple") {
-    lock.kind = PostgresLock::Kind::tuple;
-    name = row_name(line);
-  } else if (said == "transactionid" && line[transaction_id].is_string()) {
-    lock.kind = PostgresLock::Kind::transaction;
-    name = "transaction:" + line[transaction_id].get<std::string>();
-  }
-  if (!name) return std::nullopt;
-  lock.name = *std::move(name);
+  auto name = advisory_name(line);
   const auto session = number(line[process], std::numeric_limits<std::uint32_t>::max());
-  if (!session && !line[process].is_null()) return std::nullopt;
-  lock.process = session.value_or(0);
-  lock.shared = is_shared(lock.kind, line[mode].get<std::string>());
-  lock.granted = line[granted].get<bool>();
-  lock.waited = past(line[waited]);
-  lock.idle = past(line[idle]);
-  lock.transaction = past(line[transaction_age]);
+  if (!name || (!session && !line[process].is_null())) return std::nullopt;
+  PostgresLock lock{.name = *std::move(name),
+                    .process = session.value_or(0),
+                    .shared = line[mode].get<std::string>() == "ShareLock",
+                    .granted = line[granted].get<bool>(),
+                    .waited = past(line[waited]),
+                    .idle = past(line[idle])};
   if (line[who].is_string()) lock.who = line[who].get<std::string>();
   return lock;
 }
@@ -144,42 +108,6 @@ PostgresLines<Line> read_lines(const json& lines, std::size_t most,
   return look;
 }
 
-char lower(char letter) {
-  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-}
-
-/// The name in an identifier, which as in SQL is folded to lower case unless it is in double
-/// quotes. Nothing if PostgreSQL would truncate it.
-std::optional<std::string> named_by(std::string identifier) {
-  constexpr std::size_t kLongest = 63;
-  if (identifier.starts_with('"')) {
-    identifier = identifier.substr(1, identifier.size() - 2);
-    boost::replace_all(identifier, "\"\"", "\"");
-  } else {
-    std::ranges::transform(identifier, identifier.begin(), lower);
-  }
-  const bool fits = identifier.size() <= kLongest && identifier.find('\0') == std::string::npos;
-  return fits ? std::optional(std::move(identifier)) : std::nullopt;
-}
-
-std::optional<PostgresTable> read_table_name(const std::string& text) {
-  static const std::string kName = R"(("(?:[^"]|"")+"|[^".(),\s]+))";
-  static const boost::regex kForm("(?:" + kName + R"(\.)?)" + kName + R"((?:\( *)" + kName +
-                                  " *, *" + kName + " *, *" + kName + R"( *\))?)");
-  boost::smatch found;
-  if (!boost::regex_match(text, found, kForm)) return std::nullopt;
-  PostgresTable table;
-  int group = 0;
-  for (std::string* const part :
-       {&table.schema, &table.table, &table.name, &table.until, &table.by}) {
-    if (!found[++group].matched) continue;
-    auto name = named_by(found[group].str());
-    if (!name) return std::nullopt;
-    *part = *std::move(name);
-  }
-  return table;
-}
-
 std::string quote_identifier(std::string_view name) {
   return fmt::format("\"{}\"", boost::replace_all_copy(std::string(name), "\"", "\"\""));
 }
@@ -193,52 +121,9 @@ Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoi
   return party;
 }
 
-Party waiter_of(const PostgresLock& lock, TimePoint at) { return party_of(lock, lock.waited, at); }
-
 void hold(Sighting& seen, Party party) {
   const auto found = std::ranges::find(seen.holders, party.owner, &Party::owner);
   if (found == seen.holders.end()) seen.holders.push_back(std::move(party));
-}
-
-/// Indexes over the lines of one look, to relate them to each other.
-struct Lines {
-  explicit Lines(const PostgresLook& look) {
-    for (const PostgresLock& lock : look.lines) {
-      if (lock.kind != PostgresLock::Kind::transaction) continue;
-      if (lock.granted) {
-        transactions.emplace(lock.name, &lock);
-      } else {
-        waits.emplace(lock.process, &lock);
-      }
-    }
-  }
-
-  std::map<std::string, const PostgresLock*> transactions;  ///< holder by transaction
-  std::map<std::uint64_t, const PostgresLock*> waits;       ///< awaited transaction by session
-  std::set<std::uint64_t> told;  ///< sessions whose wait for a transaction is a wait for a row
-};
-
-/// The next in line for a row holds the tuple lock and waits for the transaction that holds the
-/// row.
-void add_tuple(Sighting& seen, const PostgresLock& lock, Lines& lines, TimePoint at) {
-  seen.shape = Shape::row;
-  if (!lock.granted) {
-    seen.waiting->push_back(waiter_of(lock, at));
-    return;
-  }
-  const auto wait = lines.waits.find(lock.process);
-  if (wait == lines.waits.end()) {
-    // Its wait is over: it has just got the row.
-    hold(seen, party_of(lock, lock.transaction, at));
-    return;
-  }
-  lines.told.insert(lock.process);
-  Party next = waiter_of(*wait->second, at);
-  next.shared = lock.shared;
-  seen.waiting->push_back(std::move(next));
-  const auto transaction = lines.transactions.find(wait->second->name);
-  if (transaction == lines.transactions.end()) return;
-  hold(seen, party_of(*transaction->second, transaction->second->transaction, at));
 }
 
 /// The difference between the clocks of watcher and server varies by this much.
@@ -255,26 +140,17 @@ bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
 
 std::string lock_look(std::uint64_t version) {
   constexpr std::uint64_t kTellsWaits = 140'000;
-  // Not pg_blocking_pids(): each call stops all locking on the server for a moment, and pg_locks
-  // also shows the transaction that a waiter waits for. Our own session takes no such locks, but
-  // behind a transaction pooler it may have one of another client, for ever if that forgot it.
+  // Our own session takes no such locks, but behind a transaction pooler it may have one of another
+  // client, for ever if that forgot it.
   return fmt::format(
-      R"(WITH own AS (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()),
-l AS (SELECT locktype, classid::bigint AS c, objid::bigint AS o, objsubid, relation, page, tuple,
-  transactionid::text AS x, pid, mode, granted, {} AS waitstart FROM pg_catalog.pg_locks
-  WHERE locktype = 'transactionid' OR
-    (locktype IN ('advisory', 'tuple') AND database = (SELECT oid FROM own))),
-w AS (SELECT DISTINCT x FROM l WHERE locktype = 'transactionid' AND NOT granted),
-r AS (SELECT * FROM l WHERE locktype <> 'transactionid' OR x IN (SELECT x FROM w) LIMIT {})
-SELECT coalesce(json_agg(json_build_array(r.locktype, r.c, r.o, r.objsubid,
-  (SELECT n.nspname || '.' || t.relname FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace n
-    ON n.oid = t.relnamespace WHERE t.oid = r.relation),
-  r.page, r.tuple, r.x, r.pid, r.mode, r.granted,
-  extract(epoch FROM clock_timestamp() - r.waitstart)::float8,
+      R"(SELECT coalesce(json_agg(json_build_array(l.c, l.o, l.objsubid, l.pid, l.mode, l.granted,
+  extract(epoch FROM clock_timestamp() - l.began)::float8,
   CASE WHEN a.state LIKE 'idle%' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 END,
-  extract(epoch FROM clock_timestamp() - a.xact_start)::float8,
   nullif(concat_ws(', ', nullif(left(a.application_name, 64), ''), host(a.client_addr)), ''))), '[]')::text
-FROM r LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid)",
+FROM (SELECT classid::bigint AS c, objid::bigint AS o, objsubid, pid, mode, granted, {} AS began
+  FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND database =
+    (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) LIMIT {}) AS l
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid)",
       version >= kTellsWaits ? "waitstart" : "NULL::timestamptz", kMostLocks + 1);
 }
 
@@ -298,46 +174,6 @@ tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::s
   return looks;
 }
 
-std::string PostgresTable::display() const {
-  return schema.empty() ? table : fmt::format("{}.{}", schema, table);
-}
-
-std::string PostgresTable::quoted() const {
-  const std::string own = quote_identifier(table);
-  return schema.empty() ? own : fmt::format("{}.{}", quote_identifier(schema), own);
-}
-
-tl::expected<PostgresTable, std::string> parse_lock_table(std::string_view text) {
-  if (auto table = read_table_name(std::string(text))) return *std::move(table);
-  return tl::unexpected(fmt::format(
-      "\"{}\" is no lock table; allowed: schema.table or table(name,lock_until,locked_by)", text));
-}
-
-std::optional<PostgresTable> with_columns(PostgresTable table,
-                                          const std::vector<std::string>& columns) {
-  using Names = std::array<std::string_view, 3>;
-  const auto find = [&](const Names& names) -> std::string {
-    for (const std::string_view wanted : names) {
-      const auto found = std::ranges::find_if(columns, [&](const std::string& column) {
-        return std::ranges::equal(column, wanted, {}, lower);
-      });
-      if (found != columns.end()) return *found;
-    }
-    return {};
-  };
-  const auto has = [&](std::string_view name) {
-    return std::ranges::find(columns, name) != columns.end();
-  };
-  if (table.name.empty()) {
-    table.name = find(Names{"name", "lock_name", "lock_key"});
-    table.until = find(Names{"lock_until", "locked_until", "expires_at"});
-    table.by = find(Names{"locked_by", "lock_owner", "owner"});
-  }
-  if (!has(table.name) || !has(table.until) || !has(table.by)) return std::nullopt;
-  if (has("locked_at")) table.at = "locked_at";
-  return table;
-}
-
 std::string table_look(const std::vector<PostgresTable>& tables) {
   // Include rows that ended a few seconds ago: a release moves the end to an earlier time, an
   // expiry does not. extract() reads a timestamp without time zone as UTC.
@@ -345,17 +181,15 @@ std::string table_look(const std::vector<PostgresTable>& tables) {
   std::string sql;
   for (const PostgresTable& table : tables) {
     sql += fmt::format(
-        "{0}coalesce((SELECT json_agg(json_build_array(left(l.{1}::text, 256), "
-        "left(l.{2}::text, 128), (extract(epoch FROM l.{3}) - c.t)::float8, {4})) FROM "
-        "(SELECT * FROM {5} WHERE extract(epoch FROM {3}) > "
-        "extract(epoch FROM clock_timestamp()) - {6} LIMIT {7}) AS l, "
+        "{0}coalesce((SELECT json_agg(json_build_array(left(l.name::text, 256), "
+        "left(l.locked_by::text, 128), (extract(epoch FROM l.lock_until) - c.t)::float8, {1})) "
+        "FROM (SELECT * FROM {2}.{3} WHERE extract(epoch FROM lock_until) > "
+        "extract(epoch FROM clock_timestamp()) - {4} LIMIT {5}) AS l, "
         "(SELECT extract(epoch FROM clock_timestamp()) AS t) AS c), '[]')",
-        sql.empty() ? "SELECT json_build_array(" : ", ", quote_identifier(table.name),
-        quote_identifier(table.by), quote_identifier(table.until),
-        table.at.empty()
-            ? "NULL"
-            : fmt::format("(c.t - extract(epoch FROM l.{}))::float8", quote_identifier(table.at)),
-        table.quoted(), kRemembered, kMostTableRows + 1);
+        sql.empty() ? "SELECT json_build_array(" : ", ",
+        table.has_locked_at ? "(c.t - extract(epoch FROM l.locked_at))::float8" : "NULL",
+        quote_identifier(table.schema), quote_identifier(table.table), kRemembered,
+        kMostTableRows + 1);
   }
   return sql + ")::text";
 }
@@ -394,51 +228,24 @@ std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first,
 }
 
 std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at) {
-  Lines lines(look);
   Known now;
-  const auto at_lock = [&](const std::string& name) -> Sighting* {
-    if (!is_wanted(request_, name)) return nullptr;
-    if (!now.contains(name) && now.size() >= most_) {
-      ++left_out_;
-      return nullptr;
-    }
-    Sighting& seen = now[name];
-    seen.lock = name;
-    seen.at = at;
-    if (!seen.waiting) seen.waiting.emplace();
-    return &seen;
-  };
   const bool first = !std::exchange(looked_, true);
   for (const PostgresLock& lock : look.lines) {
-    if (lock.kind == PostgresLock::Kind::transaction) continue;
-    Sighting* const seen = at_lock(lock.name);
-    if (lock.kind == PostgresLock::Kind::tuple) {
-      Sighting unwanted;
-      unwanted.waiting.emplace();
-      add_tuple(seen != nullptr ? *seen : unwanted, lock, lines, at);
-    } else if (seen != nullptr) {
-      seen->shape = Shape::advisory;
-      if (!lock.granted) {
-        seen->waiting->push_back(waiter_of(lock, at));
-        continue;
-      }
-      hold(*seen, party_of(lock, lock.idle, at));
-      // The session's idle time is only used for locks held at the first look.
-      if (!first && !locks_.contains(lock.name)) {
-        for (Party& party : seen->holders) party.since.reset();
-      }
+    if (!is_wanted(request_, lock.name)) continue;
+    if (!now.contains(lock.name) && now.size() >= most_) {
+      ++left_out_;
+      continue;
     }
-  }
-  // Waits for a transaction without a row: two sessions insert the same key.
-  for (const auto& [process, lock] : lines.waits) {
-    if (lines.told.contains(process)) continue;
-    Sighting* const seen = at_lock(lock->name);
-    if (seen == nullptr) continue;
-    seen->shape = Shape::row;
-    seen->waiting->push_back(waiter_of(*lock, at));
-    const auto holder = lines.transactions.find(lock->name);
-    if (holder == lines.transactions.end()) continue;
-    hold(*seen, party_of(*holder->second, holder->second->transaction, at));
+    Sighting& seen = now[lock.name];
+    if (seen.lock.empty()) seen = free_lock(lock.name, at, Shape::advisory);
+    if (!seen.waiting) seen.waiting.emplace();
+    if (!lock.granted) {
+      seen.waiting->push_back(party_of(lock, lock.waited, at));
+      continue;
+    }
+    // The session's idle time is only used for locks held at the first look.
+    const bool dated = first || locks_.contains(lock.name);
+    hold(seen, party_of(lock, dated ? lock.idle : std::nullopt, at));
   }
   for (auto& [name, seen] : now) {
     // In order of arrival; waiters with unknown arrival come last.

@@ -15,45 +15,25 @@
 // Queries for PostgreSQL's locks and lock tables, and how to read the results.
 namespace lockbench::watch {
 
-/// A row of pg_locks, with facts about its session.
+/// An advisory lock in pg_locks, with facts about its session.
 struct PostgresLock {
-  enum class Kind { advisory, tuple, transaction };
-
-  Kind kind = Kind::advisory;
-  /// "advisory:42", "row:public.orders:0,7" (page and place of the row) or "transaction:731".
-  /// Holders and waiters of one lock have the same name.
-  std::string name;
+  std::string name;           ///< "advisory:42", "advisory:1,2": the arguments of pg_advisory_lock
   std::uint64_t process = 0;  ///< the session's server process; 0: a prepared transaction
   bool shared = false;
   bool granted = false;
-  std::optional<Duration> waited;       ///< if not granted; from PostgreSQL 14 on
-  std::optional<Duration> idle;         ///< how long its session has been idle
-  std::optional<Duration> transaction;  ///< how long its transaction has lasted
-  std::string who{};                    ///< application and address, as far as we may see them
+  std::optional<Duration> waited;  ///< if not granted; from PostgreSQL 14 on
+  std::optional<Duration> idle;    ///< how long its session has been idle
+  std::string who{};               ///< application and address, as far as we may see them
 };
 
-/// A lock table such as ShedLock's: rows of lock, owner and end. Named by the user or found. Names
-/// are as in the catalogue.
+/// A table with ShedLock's columns: name, lock_until, locked_by.
 struct PostgresTable {
-  std::string schema;  ///< empty: found by the server's search path
-  std::string table;
-  std::string name, until, by;  ///< columns; all empty: look for usual names
-  std::string at;               ///< column with the time of locking; empty: none
+  std::string schema, table;   ///< as in the catalogue
+  bool has_locked_at = false;  ///< it has the column locked_at, too
 
   /// "public.shedlock"; also the prefix of its locks' names.
-  std::string display() const;
-  /// For SQL: "\"public\".\"shedlock\"".
-  std::string quoted() const;
+  std::string display() const { return schema + "." + table; }
 };
-
-/// Reads "schema.table" or "table(name,lock_until,locked_by)". As in SQL, names are folded to lower
-/// case unless they are in double quotes. The error says what is wrong.
-tl::expected<PostgresTable, std::string> parse_lock_table(std::string_view text);
-
-/// Fills in the column names: those that `wanted` has, or ShedLock's and similar ones. Nothing if
-/// one of them is not in `columns`.
-std::optional<PostgresTable> with_columns(PostgresTable wanted,
-                                          const std::vector<std::string>& columns);
 
 /// A query for the rows of locks that are held or ended a few seconds ago. Its one value is for
 /// read_table_look.
@@ -78,8 +58,8 @@ struct PostgresLines {
 using PostgresLook = PostgresLines<PostgresLock>;
 using PostgresTableLook = PostgresLines<PostgresRow>;
 
-/// A query for the locks of the current database; its one value is for read_look. `version` is the
-/// server's (140002: 14.2).
+/// A query for the advisory locks of the current database; its one value is for read_look.
+/// `version` is the server's (140002: 14.2).
 std::string lock_look(std::uint64_t version);
 inline constexpr std::size_t kMostLocks = 4000;
 

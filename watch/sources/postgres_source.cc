@@ -23,28 +23,19 @@ using postgres::Statement;
 constexpr Duration kShortest = std::chrono::milliseconds(20);
 /// Looks take at most a tenth of the time: slow ones are made less often.
 constexpr int kPart = 10;
-constexpr std::size_t kMostTables = 20;
 constexpr std::string_view kNotInTime = "its catalogue cannot be read in time";
 
-/// Tables with their columns and whether we may read them.
+/// Tables with ShedLock's columns, whether we may read them, and whether they have locked_at.
 constexpr std::string_view kFindTables = R"(
 SELECT coalesce(json_agg(json_build_array(n.nspname, t.relname,
   has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(t.oid, 'SELECT')
-    OR has_any_column_privilege(t.oid, 'SELECT')),
-  (SELECT json_agg(a.attname) FROM pg_catalog.pg_attribute a
-   WHERE a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped))), '[]')::text
+    OR has_any_column_privilege(t.oid, 'SELECT')), 'locked_at' = ANY (c.names))), '[]')::text
 FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
-WHERE t.relkind IN ('r', 'p', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND )";
-
-std::string quote_text(std::string_view text) {
-  // An E string does not depend on standard_conforming_strings.
-  std::string quoted = "E'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') quoted += c == '\\' ? '\\' : '\'';
-    quoted += c;
-  }
-  return quoted + '\'';
-}
+  JOIN LATERAL (SELECT array_agg(a.attname::text) AS names FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped) AS c ON true
+WHERE t.relkind IN ('r', 'p', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+  AND t.oid IN (SELECT attrelid FROM pg_catalog.pg_attribute WHERE attname = 'lock_until'
+    AND NOT attisdropped LIMIT 20) AND c.names @> '{name,lock_until,locked_by}')";
 
 class PostgresWatch : public Watching {
  public:
@@ -57,13 +48,6 @@ class PostgresWatch : public Watching {
               request_.most_locks) {}
 
   void begin() {
-    for (const std::string& text : request_.lock_tables) {
-      wanted_.push_back(need(parse_lock_table(text)));
-    }
-    if (wanted_.size() > kMostTables) {
-      throw Failure(
-          fmt::format("{} lock tables; at most {} can be watched", wanted_.size(), kMostTables));
-    }
     const std::string said =
         ask("the session's rights",
             "SELECT json_build_array(current_setting('server_version_num'), "
@@ -79,7 +63,7 @@ class PostgresWatch : public Watching {
     version_ = *version;
     sees_sessions_ = facts[1].get<bool>();
     database_ = facts[2].get<std::string>();
-    wanted_.empty() ? find_tables() : check_tables();
+    find_tables();
   }
 
   void run() {
@@ -95,10 +79,6 @@ class PostgresWatch : public Watching {
   }
 
  private:
-  bool follows(Shape shape) const {
-    return !request_.locks.empty() || (shape == Shape::table_row && !wanted_.empty());
-  }
-
   SourceFacts facts() const {
     SourceFacts facts{
         .store = "postgres",
@@ -110,8 +90,7 @@ class PostgresWatch : public Watching {
         .unseen = {
             "holds between two looks: short ones are missed more often than long ones, and two "
             "holds of one session appear as one if their gap is between two looks",
-            "row locks that nobody waits for: PostgreSQL keeps them in the rows; those with "
-            "waiters count from the start of the holder's transaction",
+            "locks of rows and tables: pg_locks and pg_blocking_pids() show who waits for them",
             fmt::format("locks of other databases than {}", database_),
             "whether an advisory lock was released or its session ended",
             "behind a transaction pooler: which client has a lock; a lock there belongs to the "
@@ -125,8 +104,8 @@ class PostgresWatch : public Watching {
     if (version_ < 140'000) unseen.emplace_back("since when sessions wait: needs PostgreSQL 14");
     for (const PostgresTable& table : tables_) {
       unseen.push_back(
-          fmt::format("the time zone of {} if its column {} has none: it is read as UTC",
-                      table.display(), table.until));
+          fmt::format("the time zone of {} if its column lock_until has none: it is read as UTC",
+                      table.display()));
     }
     for (const std::string& table : closed_) {
       unseen.push_back(fmt::format("the lock table {}: SELECT is not granted", table));
@@ -191,55 +170,22 @@ class PostgresWatch : public Watching {
     return *std::move(answer);
   }
 
-  /// The lock tables that meet the condition. Adds those that we may not read to `closed_`.
-  std::vector<PostgresTable> tables_where(const std::string& condition,
-                                          const PostgresTable& wanted) {
-    std::vector<PostgresTable> found;
-    const json lines =
-        json::parse(ask("lock tables", std::string(kFindTables) + condition), nullptr, false);
+  /// Notes those that we may not read in `closed_`.
+  void find_tables() {
+    const json lines = json::parse(ask("lock tables", std::string(kFindTables)), nullptr, false);
     if (!lines.is_array()) misread("its tables cannot be read");
     for (const json& line : lines) {
       const bool fits = line.is_array() && line.size() == 4 && line[0].is_string() &&
-                        line[1].is_string() && line[2].is_boolean() && line[3].is_array();
+                        line[1].is_string() && line[2].is_boolean() && line[3].is_boolean();
       if (!fits) continue;
-      std::vector<std::string> columns;
-      for (const json& column : line[3]) {
-        if (column.is_string()) columns.push_back(column.get<std::string>());
-      }
-      auto table = with_columns(wanted, columns);
-      if (!table) continue;
-      table->schema = line[0].get<std::string>();
-      table->table = line[1].get<std::string>();
+      PostgresTable table{.schema = line[0].get<std::string>(),
+                          .table = line[1].get<std::string>(),
+                          .has_locked_at = line[3].get<bool>()};
       if (line[2].get<bool>()) {
-        found.push_back(*std::move(table));
+        tables_.push_back(std::move(table));
       } else {
-        closed_.push_back(table->display());
+        closed_.push_back(table.display());
       }
-    }
-    return found;
-  }
-
-  void find_tables() {
-    // ShedLock's column names; the other accepted names are too common to search for.
-    tables_ = tables_where(
-        fmt::format("t.oid IN (SELECT attrelid FROM pg_catalog.pg_attribute WHERE attname IN "
-                    "('lock_until', 'locked_until') AND NOT attisdropped LIMIT {})",
-                    kMostTables),
-        {});
-  }
-
-  void check_tables() {
-    for (const PostgresTable& wanted : wanted_) {
-      auto found =
-          tables_where(fmt::format("t.oid = to_regclass({})", quote_text(wanted.quoted())), wanted);
-      if (found.empty()) {
-        misread(fmt::format("the lock table {} {}", wanted.display(),
-                            !closed_.empty()
-                                ? "may not be read: SELECT is not granted"
-                                : "does not exist, or lacks the columns name, lock_until, "
-                                  "locked_by: name its own as table(name,until,by)"));
-      }
-      tables_.push_back(std::move(found.front()));
     }
   }
 
@@ -283,16 +229,10 @@ class PostgresWatch : public Watching {
   void take(std::vector<Sighting> seen) {
     reporter().missed(book_.take_left_out(),
                       fmt::format("more than {} locks at once", request_.most_locks));
-    for (Sighting& sighting : seen) {
-      if (follows(sighting.shape)) {
-        reporter().seen(std::move(sighting));
-      } else {
-        reporter().proposed(generalised(sighting.lock));
-      }
-    }
+    if (!request_.locks.empty()) return reporter().seen(std::move(seen));
+    for (const Sighting& sighting : seen) reporter().proposed(generalised(sighting.lock));
   }
 
-  std::vector<PostgresTable> wanted_;  ///< lock tables that the user named
   Session session_;
   PostgresBook book_;
   std::uint64_t version_ = 0;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <queue>
 #include <string>
@@ -26,7 +25,6 @@ class RedisBook {
  public:
   /// How the server reports changes.
   enum class Way {
-    scan,           ///< it does not: look at keys periodically
     tracking,       ///< it reports that a key has changed: a look tells how
     notifications,  ///< it reports each change and its kind: a look adds owner and TTL
   };
@@ -217,14 +215,14 @@ class RedisBook {
     const auto found = keys_.find(key);
     return found != keys_.end() && found->second.held;
   }
-  /// Up to `most` held keys of this kind; each call continues after the previous one.
-  std::vector<std::string> held_keys(KeyKind kind, std::size_t most) {
+  /// Up to `most` held hashes; each call continues after the previous one.
+  std::vector<std::string> held_hashes(std::size_t most) {
     std::vector<std::string> held;
     auto place = keys_.find(last_of_held_);
     const std::size_t steps = std::min(keys_.size(), kFew * most);
     for (std::size_t i = 0; i < steps && held.size() < most; ++i) {
       if (place == keys_.end() || ++place == keys_.end()) place = keys_.begin();
-      if (place->second.held && place->second.kind == kind) held.push_back(place->first);
+      if (place->second.held && place->second.kind == KeyKind::hash) held.push_back(place->first);
     }
     if (!held.empty()) last_of_held_ = held.back();
     return held;
@@ -400,8 +398,8 @@ class RedisBook {
     return state;
   }
 
-  /// The sighting from the key's state and its number of changes; nothing if it is too early to
-  /// tell.
+  /// With Way::tracking: the sighting from the key's state and its number of changes; nothing if it
+  /// is too early to tell.
   std::optional<Sighting> judged(Entry& entry, Sighting state, TimePoint asked_at,
                                  TimePoint answered_at) {
     const bool is_free = state.holders.empty();
@@ -412,10 +410,8 @@ class RedisBook {
     const bool ran_out =
         entry.held && is_free && entry.changes <= 1 && entry.ends && noticed_at >= *entry.ends;
     // Wait for the message: it gives the time and the number of changes.
-    const bool message_is_late =
-        way_ != Way::scan && entry.changes == 0 && holder_is_gone && !ran_out;
-    const bool release_is_untold =
-        way_ == Way::tracking && entry.changes == 1 && is_free && !entry.held;
+    const bool message_is_late = entry.changes == 0 && holder_is_gone && !ran_out;
+    const bool release_is_untold = entry.changes == 1 && is_free && !entry.held;
     entry.passed = release_is_untold;
     if (message_is_late || release_is_untold) return std::nullopt;
 
@@ -431,7 +427,7 @@ class RedisBook {
     if (!is_free) return state;
     state.ended = told;
     if (!told && ran_out) state.ended = Ending::expired;
-    if (ran_out && changes == 0 && way_ == Way::tracking) entry.expiry_looked_at = true;
+    if (ran_out && changes == 0) entry.expiry_looked_at = true;
     return state;
   }
   void settle(const std::string& key, Entry& entry, const Sighting& last) {
@@ -481,7 +477,7 @@ class RedisBook {
   /// that were none; bounded.
   std::unordered_set<std::string> others_, stems_, other_stems_;
   std::unordered_set<std::string> freed_;  ///< until all existing keys have been found
-  std::string last_of_held_;               ///< the last key that held_keys() returned
+  std::string last_of_held_;               ///< the last key that held_hashes() returned
 };
 
 }  // namespace lockbench::watch

@@ -137,7 +137,7 @@ class RedisLook : private Watching {
       if (crowded_.contains(key)) return;
       polls.push_back({.key = std::move(key), .sorted = sorted});
     };
-    for (std::string& key : book.held_keys(KeyKind::hash, kMostPolled)) add(std::move(key), false);
+    for (std::string& key : book.held_hashes(kMostPolled)) add(std::move(key), false);
     auto place = queued_.upper_bound(last_queue_);
     for (std::size_t i = 0; i < std::min(kMostPolled, queued_.size()); ++i, ++place) {
       if (place == queued_.end()) place = queued_.begin();

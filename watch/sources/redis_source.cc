@@ -26,33 +26,26 @@ constexpr Duration kTick = milliseconds(50);
 /// How often it looks at waiters, and checks the connection.
 constexpr Duration kWaitersEvery = milliseconds(250), kPingEvery = milliseconds(500);
 
-/// `no_notifications`: why there are none.
-SourceFacts facts_of(const std::string& endpoint, Way way, const std::string& no_notifications) {
-  const auto facts = [&](std::string name, Accuracy accuracy, std::string unseen) -> SourceFacts {
-    SourceFacts told{.store = "redis",
-                     .endpoint = endpoint,
-                     .way = std::move(name),
-                     .accuracy = accuracy,
-                     .waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues",
-                     .unseen = {std::move(unseen), "attempts that were refused"}};
-    if (!no_notifications.empty()) {
-      told.unseen.push_back("overwritten locks (stolen), as " + no_notifications);
-    }
-    return told;
-  };
-  switch (way) {
-    case Way::tracking:
-      return facts("CLIENT TRACKING", Accuracy::at_least,
-                   "single changes of a key within one turn of the server's loop: they are "
-                   "reported as one, so figures of contended keys are lower bounds");
-    case Way::notifications:
-      return facts("keyspace notifications", Accuracy::exact,
-                   "FLUSHDB and FLUSHALL: deleted keys count as held until their TTL ends");
-    case Way::scan:
-      break;
+/// `no_notifications`: why there are none; empty: they are used.
+SourceFacts facts_of(const std::string& endpoint, const std::string& no_notifications) {
+  SourceFacts facts{.store = "redis",
+                    .endpoint = endpoint,
+                    .way = "keyspace notifications",
+                    .accuracy = Accuracy::exact,
+                    .waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues",
+                    .unseen = {"attempts that were refused"}};
+  if (no_notifications.empty()) {
+    facts.unseen.emplace_back(
+        "FLUSHDB and FLUSHALL: deleted keys count as held until their TTL ends");
+    return facts;
   }
-  return facts("SCAN", Accuracy::sampled,
-               "holds between two looks: short ones are missed more often than long ones");
+  facts.way = "CLIENT TRACKING";
+  facts.accuracy = Accuracy::at_least;
+  facts.unseen.insert(facts.unseen.end(),
+                      {"single changes of a key within one turn of the server's loop: they are "
+                       "reported as one, so figures of contended keys are lower bounds",
+                       "overwritten locks (stolen), as " + no_notifications});
+  return facts;
 }
 
 /// Scans the keys that match one of the patterns, over and over.
@@ -223,12 +216,17 @@ class RedisWatch : public Watching {
     connected_times_ = connection_->times_connected();
     check_rights();
     if (request_.locks.empty()) return;
-    choose_way();
+    if (notifies_of_all() && subscribe_to_keys()) {
+      no_notifications_.clear();
+    } else {
+      way_ = Way::tracking;
+      track();
+    }
     book_ = std::make_unique<RedisBook>(request_.most_locks, way_);
   }
 
   void run() {
-    facts_ = facts_of(connection_->display(), way_, no_notifications_);
+    facts_ = facts_of(connection_->display(), no_notifications_);
     if (!request_.locks.empty()) facts_.progress = "looking for keys";
     reporter().facts(facts_);
     reporter().restored();
@@ -276,18 +274,6 @@ class RedisWatch : public Watching {
     return need(std::move(reply));
   }
 
-  void choose_way() {
-    if (notifies_of_all() && subscribe_to_keys()) {
-      way_ = Way::notifications;
-      no_notifications_.clear();
-    } else if (track()) {
-      way_ = Way::tracking;
-    } else {
-      // Nobody reads the feed, so the server would buffer its messages.
-      feed_.close();
-    }
-  }
-
   /// Whether keyspace notifications cover all events of locks.
   bool notifies_of_all() {
     no_notifications_ = "notify-keyspace-events does not have K, g, $, h and x";
@@ -310,13 +296,13 @@ class RedisWatch : public Watching {
     return false;
   }
 
-  bool track() {
-    const auto id = allowed(feed_.call({"CLIENT", "ID"}, stop_));
-    if (!id || id->type != Reply::Type::integer) return false;
-    if (!allowed(feed_.call({"SUBSCRIBE", kInvalidations}, stop_))) return false;
+  /// Without notifications, only tracking tells of changes.
+  void track() {
+    const Reply id = need(feed_.call({"CLIENT", "ID"}, stop_));
+    need(feed_.call({"SUBSCRIBE", kInvalidations}, stop_));
     // If some notifications are enabled, they tell how holdings end.
     subscribe_to_keys();
-    const std::string reader = std::to_string(id->integer);
+    const std::string reader = std::to_string(id.integer);
     std::vector<std::string> words{"CLIENT", "TRACKING", "ON", "REDIRECT", reader, "BCAST"};
     for (const std::string& prefix : merged_prefixes(request_.locks)) {
       if (prefix.empty()) continue;
@@ -324,7 +310,7 @@ class RedisWatch : public Watching {
       words.push_back(prefix);
     }
     const std::vector<std::string_view> views(words.begin(), words.end());
-    return allowed(connection_->call(Command(views), stop_)).has_value();
+    need(connection_->call(Command(views), stop_));
   }
 
   /// Handles messages; waits for one if nothing else is due.
@@ -335,10 +321,6 @@ class RedisWatch : public Watching {
     if (!book_->nothing_waits()) until = std::min(until, budget_.next(RedisLook::kQuestions, now));
     if (scan_is_due()) until = std::min(until, budget_.next(1, now));
     Duration longest = std::max(until - now, Duration::zero());
-    if (way_ == Way::scan) {
-      env_.wait(nullptr, now + longest, stop_);
-      return;
-    }
     for (int i = 0; i < kMostMessages && !stopped(); ++i) {
       const auto said = feed_.next(longest, stop_);
       if (!said) return;
@@ -383,11 +365,7 @@ class RedisWatch : public Watching {
   }
 
   /// Scans alternate with looks: with many keys, scans alone would use up the budget.
-  bool scan_is_due() const {
-    if (looks_turn_ && !book_->nothing_waits()) return false;
-    return !scanned_ ||
-           (way_ == Way::scan && book_->first_looks_left() == 0 && env_.now() >= scan_again_at_);
-  }
+  bool scan_is_due() const { return !scanned_ && (!looks_turn_ || book_->nothing_waits()); }
 
   void scan() {
     if (!scan_is_due() || !budget_.spend(1, env_.now())) return;
@@ -397,14 +375,6 @@ class RedisWatch : public Watching {
     }
     scanned_ = scan_.at_start();
     if (scanned_) book_->all_found();
-    if (!scanned_ || way_ != Way::scan) return;
-    // SCAN does not show deleted keys, so look at the held ones.
-    for (const KeyKind kind : {KeyKind::text, KeyKind::hash}) {
-      for (const std::string& key : book_->held_keys(kind, request_.most_locks)) {
-        book_->found(key, env_.now());
-      }
-    }
-    scan_again_at_ = env_.now() + kTick;
   }
 
   void look() {
@@ -457,11 +427,9 @@ class RedisWatch : public Watching {
       ping_at_ = now + kPingEvery;
       budget_.owe(1);
       timed([&] { return allowed(connection_->call({"PING"}, stop_)); });
-      if (way_ != Way::scan) {
-        // Without this, a feed that silently died would look like locks that nobody takes.
-        budget_.owe(1);
-        catch_up();
-      }
+      // Without this, a feed that silently died would look like locks that nobody takes.
+      budget_.owe(1);
+      catch_up();
     }
     if (connection_->times_connected() == connected_times_) return;
     throw Failure(connection_->display() + ": the connection was lost");
@@ -472,14 +440,14 @@ class RedisWatch : public Watching {
   RedisFeed feed_;
   RedisLook look_;
   KeyScan scan_;
-  Way way_ = Way::scan;
+  Way way_ = Way::notifications;
   std::unique_ptr<RedisBook> book_;
   std::uint64_t connected_times_ = 0;
   SourceFacts facts_;
   std::string no_notifications_;  ///< why; empty: they are used
-  bool scanned_ = false;          ///< the pass is complete and no new one has begun
+  bool scanned_ = false;          ///< all keys from before the watch have been found
   bool looks_turn_ = false;       ///< if a key waits, the next command is for a look
-  TimePoint scan_again_at_{}, waiters_at_{}, ping_at_{}, progress_at_{};
+  TimePoint waiters_at_{}, ping_at_{}, progress_at_{};
 };
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <boost/regex.hpp>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "strategies/errors.h"
@@ -239,13 +238,6 @@ tl::expected<Json, std::string> Process::about(Duration within, const std::stop_
   return tl::unexpected(with_last_words(
       stop.stop_requested() ? std::string("stopped while it started")
                             : "no answer to hello within " + format_duration(within)));
-}
-
-Duration Process::cpu_time() const {
-  clockid_t clock{};
-  timespec used{};
-  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &used) != 0) return {};
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 void Process::signal(int number) const noexcept { ::kill(own_group_ ? -pid_ : pid_, number); }

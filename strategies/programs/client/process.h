@@ -86,8 +86,8 @@ class Process {
   /// Its answer to the hello; waits for it on the caller's carrier. The error says why there is
   /// none.
   tl::expected<Json, std::string> about(Duration within, const std::stop_token& stop = {});
-  /// Of its process alone, without children.
-  Duration cpu_time() const;
+  /// Of its shell; the program may be a child.
+  pid_t pid() const { return pid_; }
   /// Signals its group, or without one the process.
   void signal(int number) const noexcept;
   /// Closes its stdin.

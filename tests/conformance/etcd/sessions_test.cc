@@ -30,18 +30,6 @@ TEST_P(EtcdSessions, OutliveTheirConnections) {
   EXPECT_TRUE(bench.holder->try_once(bench.key(), kSessionTtl).lease);
 }
 
-TEST_P(EtcdSessions, OutliveTheirServersProcess) {
-  const auto tested = own_store();
-  HeldBench bench(kSessionTtl, strategy_, *tested);
-  ASSERT_TRUE(tested->server().kill_hard());
-  ASSERT_TRUE(tested->server().restart(true));
-  const TimePoint back_at = bench.holder->now();
-  EXPECT_TRUE(eventually([&] { return bench.held.state->confirmed_at() > back_at; }));
-  EXPECT_FALSE(bench.held.state->lost_at());
-  EXPECT_TRUE(bench.is_held());
-  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
-}
-
 TEST_P(EtcdSessions, EndWithTheirClients) {
   EtcdProbe& probe = shared_etcd().probe();
   Bench bench(strategy_);

@@ -57,6 +57,7 @@ std::vector<Rejection> all_rejections() {
       {"NoUpdateIsLostListening", broken_lock("lets_two_in"), "updates were lost"},
       {"StopEndsListening", broken_lock("ignores_a_stop"), "gave timed_out"},
       {"TimerSendsTheDeclaredCommands", broken_lock("declares_another_renewal"), "was not sent"},
+      {"TimerSendsTheDeclaredCommands", broken_lock("forgets_to_renew"), "was not sent"},
       {"TimerLooksAtTheOwnerAsDeclared", broken_lock("timer_renews_unchecked"),
        "lock was prolonged"},
       {"ReleaseOvertakesARenewal", broken_lock("timer_renews_unchecked"), "lock was prolonged"},

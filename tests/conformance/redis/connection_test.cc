@@ -54,15 +54,6 @@ TEST_F(Connection, AnErrorInAPipelineBelongsToItsCommandOnly) {
   EXPECT_TRUE(value->is_text("x"));
 }
 
-TEST_F(Connection, CarriesLargeAndBinaryValues) {
-  std::string large(1'000'000, 'x');
-  for (std::size_t i = 0; i < large.size(); i += 97) large[i] = static_cast<char>(i);
-  ASSERT_TRUE(redis_->call({"SET", "lockbench:large", large}).has_value());
-  const auto reply = redis_->call({"GET", "lockbench:large"});
-  ASSERT_TRUE(reply.has_value());
-  EXPECT_TRUE(reply->text == large) << "changed on its way";
-}
-
 TEST_F(Connection, ReconnectsAndLeaksNoFiles) {
   constexpr int kReconnects = 200;
   const auto open_files = [] {
@@ -98,19 +89,6 @@ TEST_F(Connection, AnswersOfABrokenPipelineAreUnanswered) {
   const auto next = redis_->call({"INCR", "lockbench:n"});
   ASSERT_TRUE(next.has_value());
   EXPECT_TRUE(next->is_integer(4)) << "an old answer was taken for a new one";
-}
-
-TEST_F(Connection, LogsInWithThePasswordOfTheDefaultUser) {
-  testbed::RedisOptions options;
-  options.config = {"user default on >open-sesame ~* &* +@all"};
-  const auto server = own_redis(options);
-  const std::string address = fmt::format("127.0.0.1:{}", server->port());
-  EXPECT_TRUE(connect_to("redis://:open-sesame@" + address)->call({"PING"}).has_value());
-
-  const auto anonymous = connect_to("redis://" + address)->call({"PING"});
-  ASSERT_FALSE(anonymous.has_value());
-  EXPECT_NE(anonymous.error().message.find(address), std::string::npos)
-      << anonymous.error().message;
 }
 
 TEST_F(Connection, NamesWhatIsNotThere) {

@@ -78,34 +78,30 @@ CapacityInterval search(SimulatedLock lock, const Objective& objective, double s
   const std::vector<results::Threshold> objectives{
       results::parse_threshold(objective.text).value()};
   const double step = std::max(3.0, 20 * lock.service);
-  const auto sections = [&](double rate, CapacitySearch::Length length) {
-    const bool full = length == CapacitySearch::Length::full;
+  const auto sections = [&](double rate, StepLength length) {
+    const bool full = length == StepLength::full;
     return std::max(rate * step, full ? 1 / (1 - objective.share) : 1);
   };
   std::map<double, std::vector<results::Run>> rates;
   std::set<double> only_brief;
-  CapacitySearch search(
+  return search_capacity(
       {.first_rate = 0.5 / lock.service,
        .ceiling = 1.5 / lock.service,
        .seconds = seconds,
        .bracket_seconds = std::min(25.0, seconds / 2)},
-      [&](double rate, CapacitySearch::Length length) {
+      [&](double rate, StepLength length) {
         const double began = lock.clock;
         auto& runs = rates[rate];
-        const bool brief = length == CapacitySearch::Length::brief;
+        const bool brief = length == StepLength::brief;
         if (!brief && only_brief.erase(rate) > 0) runs.clear();
         if (brief && runs.empty()) only_brief.insert(rate);
         runs.push_back(run_of(
             lock.waits(rate, static_cast<std::size_t>(std::ceil(sections(rate, length))), random)));
         const RateRuling ruling = judge_rate(rate, runs, objectives, {});
-        return std::optional(CapacitySearch::Step{ruling.decision, lock.clock - began,
-                                                  ruling.enough, false,
-                                                  judge_step(runs.back(), objectives).met});
+        return std::optional(SearchStep{ruling.decision, lock.clock - began, ruling.enough, false,
+                                        judge_step(runs.back(), objectives).met});
       },
-      [&](double rate, CapacitySearch::Length length) {
-        return sections(rate, length) / rate + 0.5;
-      });
-  return search.run();
+      [&](double rate, StepLength length) { return sections(rate, length) / rate + 0.5; });
 }
 
 constexpr Objective kBrief{"acquire.p99<50ms", 0.05, 0.99};

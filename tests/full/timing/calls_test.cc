@@ -110,28 +110,6 @@ TEST(RowLocks, HonourTheirDeadlineAlsoBehindOneThatGivesUp) {
   EXPECT_TRUE(in_time(beyond, seconds(1)));
 }
 
-// Time until locks are handed on: by a message, at the end of a TTL or of a session.
-
-/// Handoff time of a lock that is released while another client waits.
-Duration handoff(WaitPolicy waiting) {
-  StrategyOptions options;
-  options.wait = waiting;
-  Timed timed("redis-reentrant", options);
-  TimedClient holder = timed.client(), waiter = timed.client();
-  const AcquireResult held = holder.acquire({});
-  EXPECT_TRUE(held.lease);
-  return time_beyond([&] { EXPECT_TRUE(waiter.acquire(seconds(30)).lease); },
-                     [&] {
-                       EXPECT_TRUE(waiter.env->await_sleep());
-                       if (held.lease) holder.lock->release(*held.lease);
-                     });
-}
-
-TEST(Handoffs, ByAMessageAreSoonerThanByPolling) {
-  EXPECT_TRUE(in_time(handoff(WaitPolicy::notify()), {}));
-  EXPECT_TRUE(is_late(handoff(WaitPolicy::poll(seconds(8))), {}));
-}
-
 /// The holder disappears without a release. A session ends with its connection.
 TEST(Leases, OfTheDeadEndAtTheirTtl) {
   constexpr seconds kTtl{2};
@@ -149,24 +127,6 @@ TEST(Leases, OfTheDeadEndAtTheirTtl) {
         in_time(BootClock::now() - asked, kTtl + find_strategy(strategy)->traits.kept_longer))
         << strategy;
   }
-}
-
-/// Whether no other client is granted it within three TTLs.
-bool outlives_its_ttl(const Descriptor& strategy) {
-  constexpr seconds kTtl{6};
-  Timed timed(strategy);
-  TimedClient holder = timed.client(), other = timed.client();
-  const AcquireResult held = holder.acquire({}, kTtl);
-  EXPECT_TRUE(held.lease);
-  if (other.acquire(3 * kTtl, kTtl).lease) return false;
-  return held.lease && held.lease->state->valid_at(BootClock::now());
-}
-
-TEST(Leases, ThatAreRenewedOutliveTheirTtl) {
-  for (const char* strategy : {"redis-watchdog", "redis-read-write"}) {
-    EXPECT_TRUE(outlives_its_ttl(*find_strategy(strategy))) << strategy;
-  }
-  EXPECT_FALSE(outlives_its_ttl(broken_lock("forgets_to_renew")));
 }
 
 }  // namespace

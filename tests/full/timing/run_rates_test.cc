@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "strategies/registry.h"
@@ -33,31 +32,6 @@ TEST(Demand, AQueueServesItsClientsSoonerThanPollingDoes) {
     return run_of(result, strategy).at("acquire").at("p99").get<double>();
   };
   EXPECT_GT(p99("redis-set-nx-lua"), 2 * p99("redis-queue"));
-}
-
-/// If idle clients left before the end, the last waits would be those of another load.
-TEST(LastSecond, EqualsTheOthers) {
-  constexpr std::size_t kSeconds = 4;
-  const std::vector<Words> loads{
-      {"--clients", "64", "--keys", "8", "--rate", "200", "--hold", "lognormal(5ms,10ms)"},
-      {"--clients", "32", "--keys", "4", "--hold", "2ms"}};
-  for (const char* strategy : {"redis-set-nx-lua", "redis-queue", "redlock-parallel",
-                               "memcached-add-cas", "postgres-advisory", "zookeeper", "etcd"}) {
-    for (const Words& load : loads) {
-      Words arguments{strategy, "--duration", std::to_string(kSeconds) + "s", "--warmup", "1s"};
-      arguments.insert(arguments.end(), load.begin(), load.end());
-      const Json result = result_of(arguments);
-      if (!are_conclusive(result.at("runs"))) continue;
-      std::vector<double> p99;
-      for (const Json& point : run_of(result, strategy).at("series")) {
-        if (!point.at("warmup")) p99.push_back(point.at("acquire_p99"));
-      }
-      ASSERT_EQ(p99.size(), kSeconds);
-      const double last = p99.back();
-      p99.pop_back();
-      EXPECT_LT(last, 3 * *std::ranges::max_element(p99)) << strategy << " " << load.at(4);
-    }
-  }
 }
 
 TEST(Herd, OneIsWokenByAGrantOrAllAre) {

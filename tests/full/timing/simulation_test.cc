@@ -31,10 +31,10 @@ TEST(Simulation, PlaysTwoHundredThousandUncontendedSectionsASecond) {
 
 TEST(Simulation, TenThousandClientsTakeLessThanAGibibyte) {
   const test::Scratch scratch;
-  const auto outcome = test::lockbench(
-      scratch, {"simulate", "redis-set-nx-lua", "--clients", "10000", "--keys", "1000", "--rate",
-                "5000", "--hold", "20ms", "--duration", "10s", "--regions", "eu,us,ap", "--out",
-                "r.json"});
+  const auto outcome =
+      test::lockbench(scratch, {"simulate", "redis-set-nx-lua", "--clients", "10000", "--keys",
+                                "1000", "--rate", "5000", "--hold", "20ms", "--duration", "10s",
+                                "--regions", "eu,us,ap", "--out", "r.json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   rusage children{};
   ::getrusage(RUSAGE_CHILDREN, &children);

@@ -103,7 +103,7 @@ TEST_P(WatchBesideRun, SeesWhatTheRunDid) {
 }
 
 // Left out: strategies that need a replica and otherwise match redis-set-nx-lua and
-// redis-reentrant; postgres-row, which only shows with waiters; postgres-lease, whose table is in
+// redis-reentrant; postgres-row, as rows are not watched; postgres-lease, whose table is in
 // the run's schema.
 INSTANTIATE_TEST_SUITE_P(
     OfEachStore, WatchBesideRun,

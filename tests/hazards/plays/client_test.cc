@@ -23,33 +23,10 @@ class Clients : public testing::Test {
   Actor& one_ = play_.client("one");
 };
 
-TEST_F(Clients, ExcludeEachOther) {
-  Actor& other = play_.client("other");
-  const Grant held = one_.must_acquire();
-  EXPECT_EQ(other.acquire().outcome, AcquireOutcome::refused);
-  other.start_acquire(5s);
-  other.await_waiting();
-  EXPECT_EQ(one_.release(held), ReleaseOutcome::released);
-  const Grant next = other.finish_acquire();
-  EXPECT_TRUE(next.granted());
-  EXPECT_GT(next.answered_at, held.answered_at);
-  EXPECT_GE(*next.valid_until - next.asked_at, play_.ttl());
-}
-
 TEST_F(Clients, CountTheCommandsOfAnAcquisitionAndARelease) {
   one_.warm_up();
   EXPECT_EQ(one_.acquire_commands(), 1);  // SET
   EXPECT_EQ(one_.release_commands(), 2);  // GET, DEL
-}
-
-TEST_F(Clients, DieBetweenTwoCommands) {
-  const Grant held = one_.must_acquire();
-  one_.arm(Action::die, Place::after, 1);
-  one_.start_release(held);
-  one_.await_death();
-  // The owner was checked, but the key was not deleted.
-  EXPECT_NE(play_.store().value_of(play_.key()), "");
-  EXPECT_THROW(one_.release(held), Failure);
 }
 
 TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
@@ -61,49 +38,6 @@ TEST_F(Clients, StandStillBetweenTwoCommandsAndGoOn) {
   one_.resume();
   EXPECT_EQ(one_.finish_release(), ReleaseOutcome::released);
   EXPECT_EQ(play_.store().value_of(play_.key()), "");
-}
-
-TEST_F(Clients, AreNotToldWhatTookEffect) {
-  const Grant held = one_.must_acquire();
-  one_.arm(Action::drop_answer, Place::after, 2);
-  EXPECT_EQ(one_.release(held), ReleaseOutcome::failed);
-  EXPECT_EQ(play_.store().value_of(play_.key()), "");
-  EXPECT_EQ(one_.release(held), ReleaseOutcome::not_owner) << "a fault strikes once";
-}
-
-TEST_F(Clients, DoNothingWhileTheyAreStopped) {
-  const Grant held = one_.must_acquire();
-  one_.stop();
-  one_.start_release(held);
-  EXPECT_FALSE(play_.client("other").acquire(200ms).granted());
-  one_.resume();
-  EXPECT_EQ(one_.finish_release(), ReleaseOutcome::released);
-}
-
-TEST_F(Clients, SayWhatTheyBelieve) {
-  const Grant held = one_.must_acquire();
-  const Belief belief = one_.belief(held);
-  EXPECT_TRUE(belief.valid);
-  EXPECT_EQ(belief.until, held.valid_until);
-  // Another client deletes the key; a renewal notices it.
-  EXPECT_TRUE(play_.store().remove_key(play_.key()));
-  EXPECT_FALSE(play_.store().remove_key(play_.key()));
-  EXPECT_EQ(one_.renew(held, 1s), RenewOutcome::not_owner);
-  EXPECT_FALSE(one_.belief(held).valid);
-}
-
-TEST_F(Clients, WorkOnACounterThatTheLockAloneProtects) {
-  Actor& other = play_.client("other");
-  const Grant held = one_.must_acquire();
-  EXPECT_EQ(play_.counter(), 0U);
-  one_.read(held);
-  EXPECT_EQ(one_.write(held), loadgen::WriteResult::accepted);
-  one_.release(held);
-  const Grant next = other.must_acquire();
-  other.read(next);
-  EXPECT_EQ(other.write(next), loadgen::WriteResult::accepted);
-  EXPECT_EQ(play_.counter(), 2U);
-  EXPECT_EQ(play_.accepted_writes(), 2U);
 }
 
 TEST_F(Clients, SayWhyTheyCannotDoSomething) {

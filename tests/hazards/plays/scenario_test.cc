@@ -104,7 +104,7 @@ TEST(Plays, ThatBreakOffAreNoVerdict) {
 
 const deployment::PrivateStoreRegistration collapsing(
     {.name = "test-collapsing",
-     .start = [](deployment::LocalHost&,
+     .start = [](testbed::Testbed&,
                  const deployment::StoreRequest&) -> std::unique_ptr<deployment::PrivateStore> {
        throw std::runtime_error("the servers collapse");
      }});
@@ -133,14 +133,14 @@ TEST(Plays, AreStoppedBetweenTwo) {
 }
 
 TEST(Timeline, IsInOrderHoweverItWasHeardOf) {
-  Timeline timeline;
+  Stage play("redis-setnx");
   const TimePoint now{};
-  timeline.add(now + 2s, "b", "second");
-  timeline.add(now + 1s, "a", "first");
-  timeline.add(now + 2s, "c", "third");
-  ASSERT_EQ(timeline.entries().size(), 3U);
-  EXPECT_EQ(timeline.entries()[0].what, "first");
-  EXPECT_EQ(timeline.entries()[2].what, "third");
+  play.tell(now + 2s, "b", "second");
+  play.tell(now + 1s, "a", "first");
+  play.tell(now + 2s, "c", "third");
+  ASSERT_EQ(play.timeline().size(), 3U);
+  EXPECT_EQ(play.timeline()[0].what, "first");
+  EXPECT_EQ(play.timeline()[2].what, "third");
 }
 
 constexpr TimePoint kDue{10s};

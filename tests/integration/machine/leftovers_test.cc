@@ -8,10 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <list>
-#include <map>
-#include <set>
 
-#include "strategies/registry.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/processes.h"
@@ -24,35 +21,6 @@ using testing::IsEmpty;
 using testing::Not;
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
-
-/// The parts of a key lockbench:<run>:{<strategy>:...
-struct Named {
-  std::string run, strategy;
-};
-Named named_in(const std::string& key) {
-  const std::size_t run = key.find(':') + 1, brace = key.find(":{", run);
-  const std::size_t strategy = brace + 2;
-  return {key.substr(run, brace - run), key.substr(strategy, key.find(':', strategy) - strategy)};
-}
-
-/// The strategies on one Redis without replicas.
-std::set<std::string> redis_locks() {
-  std::set<std::string> names;
-  for (const Descriptor* strategy : all_strategies()) {
-    const Traits& traits = strategy->traits;
-    if (strategy->backend == "redis" && traits.nodes == 1 && !traits.needs_replicas) {
-      names.emplace(strategy->name);
-    }
-  }
-  return names;
-}
-
-Words contended(const std::string& strategy, const std::string& url) {
-  return {"run",        strategy,      "--redis", url,   "--clients",  "4",
-          "--keys",     "2",           "--hold",  "5ms", "--duration", "60s",
-          "--warmup",   "0ms",         "--ttl",   "2s",  "--out",      strategy + ".json",
-          "--resource", "redis-fenced"};
-}
 
 class KeysLeft : public testing::Test {
  protected:
@@ -75,89 +43,31 @@ class KeysLeft : public testing::Test {
     }
   }
 
-  /// As if they had ended two days ago.
-  void age_runs() {
-    for (const std::string& prefix :
-         lines_of(probe_.ask({"ZRANGE", "lockbench:runs", "0", "-1"}))) {
-      probe_.ask({"ZADD", "lockbench:runs", "XX", "INCR", "-172800", prefix});
-    }
-  }
-
   const std::unique_ptr<testbed::Server> server_ = own_redis();
   RedisProbe probe_{server_->port()};
   const Scratch scratch_;
 };
 
-TEST_F(KeysLeft, ByAKilledRunEndWithCleanOrTheNextRunAfterADay) {
-  const std::set<std::string> locks = redis_locks();
-  {
-    std::list<Program> programs;
-    for (const std::string& lock : locks) {
-      programs.emplace_back(scratch_, contended(lock, server_->url()));
-    }
-    // Wait until all are busy, with fencing numbers and counters.
-    ASSERT_TRUE(eventually([&] {
-      std::map<std::string, int> counters;
-      for (const std::string& key : keys()) {
-        if (key.ends_with(":counter")) ++counters[named_in(key).strategy];
-      }
-      return counters.size() == locks.size();
-    }));
-    for (const Program& program : programs) program.signal(SIGKILL);
-    for (Program& program : programs) EXPECT_EQ(program.finish().signal, SIGKILL);
-  }
-  const Words all = keys();
-  for (const char* suffix : {":fencing", ":numbers", ":counter", ":counter:fence"}) {
-    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const std::string& key) {
-      return key.ends_with(suffix);
-    })) << suffix;
-  }
-  expect_noted();
-
-  // Only one run is removed.
-  const auto fenced = std::find_if(all.begin(), all.end(), [](const std::string& key) {
-    return named_in(key).strategy == "redis-fenced";
-  });
-  ASSERT_NE(fenced, all.end());
-  const std::string run = named_in(*fenced).run;
-  const Outcome cleaned = lockbench(scratch_, {"clean", "--run", run, "--redis", server_->url()});
-  EXPECT_EQ(cleaned.code, 0) << cleaned.err;
-  expect_in(cleaned.out, fmt::format("redis {}: ", server_->address()));
-  const auto stays = [&](const std::string& key) {
-    return key.ends_with(":fencing") || key.ends_with(":counter");
-  };
-  Words expected, left = keys();
-  for (const std::string& key : all) {
-    if (named_in(key).run != run && stays(key)) expected.push_back(key);
-  }
-  std::erase_if(left, [&](const std::string& key) { return !stays(key); });
-  EXPECT_THAT(left, testing::UnorderedElementsAreArray(expected));
-
-  age_runs();
-  const Outcome later =
-      lockbench(scratch_, {"run", "redis-set-nx", "--redis", server_->url(), "--iterations", "1",
-                           "--allow-no-grants", "--out", "later.json"});
-  EXPECT_EQ(later.code, 0) << later.err;
-  EXPECT_THAT(probe_.keys(), IsEmpty());
-}
-
 TEST_F(KeysLeft, InAFrozenStoreAreNamedWithTheCommandThatRemovesThem) {
-  Words arguments = contended("redis-queue", server_->url());
-  arguments.insert(arguments.end(), {"--store-timeout", "300ms"});
+  Words arguments = words(
+      "run redis-queue --clients 4 --keys 2 --hold 5ms --duration 60s --warmup 0ms --ttl 2s "
+      "--resource redis-fenced --store-timeout 300ms --out r.json --redis");
+  arguments.push_back(server_->url());
   Program program(scratch_, arguments);
   ASSERT_TRUE(eventually([&] {
     const Words all = keys();
     return std::any_of(all.begin(), all.end(),
                        [](const std::string& key) { return key.ends_with(":counter"); });
   }));
-  const std::string run = named_in(keys().front()).run;
+  // lockbench:<run>:{<strategy>:...
+  const std::string key = keys().front(), run = key.substr(10, key.find(":{") - 10);
   ASSERT_TRUE(server_->freeze());
   program.signal(SIGTERM);
   const Outcome outcome = program.finish();
   ASSERT_TRUE(server_->thaw());
   EXPECT_EQ(outcome.code, 105) << outcome.err;
   expect_in(outcome.err, fmt::format("lockbench clean --run {} --redis URL", run));
-  EXPECT_TRUE(read_result(scratch_ / "redis-queue.json").at("interrupted"));
+  EXPECT_TRUE(read_result(scratch_ / "r.json").at("interrupted"));
   expect_noted();
 
   probe_.ask({"SET", "another's", "1"});

@@ -7,27 +7,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST_F(ProbeTest, LivesThroughAKillAndARestartOfItsServer) {
-  const auto program = probe({"redis-set-nx-lua", "--rate", "20"});
-  ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
-  EXPECT_EQ(troubles(), 0);
-
-  ASSERT_TRUE(redis_->kill_hard());
-  EXPECT_TRUE(eventually([&] { return troubles() > 10; }));
-  EXPECT_TRUE(program->says("redis-set-nx-lua: failing"));
-  ASSERT_TRUE(redis_->restart(false));
-  EXPECT_TRUE(works_on());
-  EXPECT_TRUE(program->says("working again after"));
-  const double troubles_then = troubles();
-  EXPECT_TRUE(works_on());
-  EXPECT_EQ(troubles(), troubles_then);
-
-  program->signal(SIGTERM);
-  const Outcome outcome = program->finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(RedisProbe(redis_->port()).keys(), IsEmpty());
-}
-
 TEST_F(ProbeTest, SaysSoIfItsServerWasGone) {
   const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--duration", "5s"});
   ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
@@ -94,8 +73,12 @@ TEST_F(ProbeTest, WaitsForAServerThatIsNotThereYetAndIsNotReady) {
   ASSERT_TRUE(redis_->restart(false));
   EXPECT_TRUE(program->says("working again after")) << program->said();
   EXPECT_TRUE(works_on());
+  const double troubles_then = troubles();
+  EXPECT_TRUE(works_on());
+  EXPECT_EQ(troubles(), troubles_then);
   program->signal(SIGTERM);
   EXPECT_EQ(program->finish().code, 0);
+  EXPECT_THAT(RedisProbe(redis_->port()).keys(), IsEmpty());
 }
 
 TEST_F(ProbeTest, SaysThatFencingNumbersWentBackBecauseTheServerRestarted) {
@@ -162,61 +145,26 @@ TEST_F(ProbeTest, ReadsAFileWithANewPasswordAgain) {
   Program program(scratch_,
                   {"probe", "redis-set-nx-lua", "--rate", "20", "--redis",
                    "@" + write(redis_->secret()), "--metrics-listen", std::to_string(port_)});
-  ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
+  const std::string failures =
+      "lockbench_acquire_failures_total{strategy=\"redis-set-nx-lua\",backend=\"redis\",reason="
+      "\"auth\"";
+  ASSERT_TRUE(eventually([&] { return page("/-/ready").status == 200; }));
+  EXPECT_EQ(metric(failures), 0);
   admin.ask({"ACL", "SETUSER", user, "resetpass", ">rotated"});
   admin.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-  EXPECT_TRUE(program.says("failing: auth")) << program.said();
+  EXPECT_TRUE(program.says("redis-set-nx-lua: failing: auth: ")) << program.said();
+  EXPECT_GT(metric(failures), 0);
+  EXPECT_EQ(page("/-/ready").status, 503);
+  EXPECT_THAT(page("/-/ready").body, HasSubstr("redis-set-nx-lua: auth"));
+  EXPECT_EQ(page("/-/healthy").status, 200);
   (void)write("rotated");
   EXPECT_TRUE(program.says("working again after")) << program.said();
+  EXPECT_EQ(page("/-/ready").status, 200);
   EXPECT_TRUE(works_on());
   EXPECT_THAT(program.said(), testing::Not(HasSubstr("rotated")));
 }
 
-class ProbeFaultsTest : public ProbeTest {
- protected:
-  std::string ask(const std::vector<std::string>& command) {
-    return RedisProbe(redis_->port()).ask(command);
-  }
-
-  /// Expects the reason in the message, the label and the readiness.
-  std::unique_ptr<Program> expect_reason(const std::string& reason,
-                                         const std::function<void()>& strike) {
-    auto program = probe({"redis-set-nx-lua", "--rate", "20"});
-    EXPECT_TRUE(eventually([&] { return page("/-/ready").status == 200; }));
-    const std::string series = fmt::format(
-        "lockbench_acquire_failures_total{{strategy=\"redis-set-nx-lua\",backend=\"redis\",reason="
-        "\"{}\"",
-        reason);
-    EXPECT_EQ(metric(series), 0);
-    strike();
-    EXPECT_TRUE(program->says("redis-set-nx-lua: failing: " + reason + ": ")) << program->said();
-    EXPECT_GT(metric(series), 0);
-    EXPECT_EQ(page("/-/ready").status, 503);
-    EXPECT_THAT(page("/-/ready").body, HasSubstr("redis-set-nx-lua: " + reason));
-    EXPECT_EQ(page("/-/healthy").status, 200);
-    return program;
-  }
-};
-
-TEST_F(ProbeFaultsTest, IsNotReadyBeforeItHasWorked) {
-  ask({"CONFIG", "SET", "maxmemory", "1"});
-  const auto program = probe({"redis-set-nx-lua", "--rate", "20"});
-  ASSERT_TRUE(eventually([&] { return page("/-/healthy").status == 200; }));
-  EXPECT_EQ(page("/-/ready").status, 503);
-}
-
-TEST_F(ProbeFaultsTest, SaysThatItsPasswordIsWrongAndIsReadyWhenItIsRightAgain) {
-  RedisProbe before(redis_->port());
-  const auto program = expect_reason("auth", [&] {
-    before.ask({"ACL", "SETUSER", std::string(testbed::kUser), "resetpass", ">rotated"});
-    before.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-  });
-  before.ask({"ACL", "SETUSER", std::string(testbed::kUser), "resetpass", ">" + redis_->secret()});
-  EXPECT_TRUE(program->says("working again after")) << program->said();
-  EXPECT_EQ(page("/-/ready").status, 200);
-}
-
-TEST_F(ProbeFaultsTest, NoticesThatNobodyElseCanConnect) {
+TEST_F(ProbeTest, NoticesThatNobodyElseCanConnect) {
   RedisProbe before(redis_->port());
   const auto program = probe({"redis-set-nx-lua", "--rate", "20"});
   EXPECT_TRUE(eventually([&] { return page("/-/ready").status == 200; }));
@@ -233,7 +181,7 @@ TEST_F(ProbeFaultsTest, NoticesThatNobodyElseCanConnect) {
   EXPECT_TRUE(program->says("new connections work again")) << program->said();
 }
 
-TEST_F(ProbeFaultsTest, KeysThatAreDeletedAreNoticedWithTheSettingsOfTheUnit) {
+TEST_F(ProbeTest, KeysThatAreDeletedAreNoticedWithTheSettingsOfTheUnit) {
   const auto program = probe(arguments_of_the_unit());
   const std::string lost = strategy_series("lockbench_leases_lost_total", "redis-set-nx-lua");
   const std::string renewed =
@@ -245,7 +193,8 @@ TEST_F(ProbeFaultsTest, KeysThatAreDeletedAreNoticedWithTheSettingsOfTheUnit) {
   constexpr auto kDeleteAll =
       "local keys = redis.call('KEYS', '*') if #keys > 0 then redis.call('DEL', unpack(keys)) end "
       "return #keys";
-  EXPECT_TRUE(eventually([&] { return ask({"EVAL", kDeleteAll, "0"}) != "0"; }));
+  RedisProbe redis(redis_->port());
+  EXPECT_TRUE(eventually([&] { return redis.ask({"EVAL", kDeleteAll, "0"}) != "0"; }));
   EXPECT_TRUE(eventually([&] { return metric(lost) > 0; }));
 }
 

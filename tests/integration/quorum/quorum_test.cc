@@ -142,6 +142,20 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
   }
 }
 
+TEST(QuorumCommand, HasAsManyFaultyNodesAsAskedFor) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(
+      scratch, {"quorum", "--nodes", "3", "--down", "3", "--frozen", "0", "--slow", "2",
+                "--slow-by", "5ms", "--duration", "200ms", "--clients", "1", "--out", "r.json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = read_result(scratch / "r.json");
+  const Json& points = result.at("runs");
+  EXPECT_EQ(points.size(), 4U * 5 + 4 * 2) << "healthy ones, and those with a fault";
+  EXPECT_EQ(point_of(points, "redlock", 3, 1, 3).at("outcomes").at("acquired"), 0);
+  EXPECT_EQ(point_of(points, "redlock", 3, 1, 0, 0, 2).at("load").at("nodes").at("slow_seconds"),
+            0.005);
+}
+
 TEST(QuorumCommand, AddsARoundTripToEveryCommand) {
   const Scratch scratch;
   const Outcome outcome =

@@ -118,22 +118,6 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterARun) {
             fmt::format("[\"127.0.0.1:{}\"]", server_->port()));
 }
 
-TEST_F(SharedDeployment, IsLeftAsItWasAfterBrokenConnections) {
-  const Scratch scratch;
-  Program program(scratch,
-                  {"run", "redis-set-nx-lua", "--redis", url_, "--resource", "redis", "--warmup",
-                   "0ms", "--duration", "3s", "--hold", "1ms", "--out", "r.json"});
-  ASSERT_TRUE(eventually([&] { return probe_.calls_of("evalsha") > 20; }));
-  probe_.ask({"CLIENT", "KILL", "USER", std::string(kPlainUser)});
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.code, 2) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_FALSE(result.at("runs").front().at("errors").empty());
-  EXPECT_EQ(outcome.err.find("left behind"), std::string::npos) << outcome.err;
-  expect_untouched();
-  expect_no_secret(outcome, scratch);
-}
-
 TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
   probe_.ask({"CONFIG", "SET", "timeout", "3"});
   const Scratch scratch;
@@ -151,32 +135,6 @@ TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
   EXPECT_GT(run.at("audit").at("increments"), 0);
   EXPECT_EQ(run.at("audit").at("increments"), run.at("audit").at("counter"));
   expect_no_secret(outcome, scratch);
-}
-
-TEST(OwnNodes, AreAllUsedAndCleanAfterwards) {
-  std::vector<std::unique_ptr<testbed::Server>> nodes;
-  std::vector<std::string> arguments = words(
-      "run redlock redlock-parallel --node-timeout 10s --iterations 50 --warmup 0ms --out r.json");
-  for (int i = 0; i < 5; ++i) {
-    nodes.push_back(own_redis());
-    arguments.insert(arguments.end(), {"--redis", nodes.back()->url()});
-  }
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, arguments);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_EQ(result.at("environment").at("servers").at("redis").at("endpoints").size(), 5U);
-  for (const char* name : {"redlock", "redlock-parallel"}) {
-    const Json& run = run_of(result, name);
-    EXPECT_TRUE(kept_exclusion(run));
-    EXPECT_GT(run.at("sections"), 0);
-    EXPECT_GE(run.at("commands_per_section"), 9) << "each node is asked and told";
-  }
-  for (const auto& node : nodes) {
-    RedisProbe probe(node->port());
-    EXPECT_GT(probe.calls_of("set"), 0);
-    EXPECT_TRUE(probe.keys().empty());
-  }
 }
 
 using Words = std::vector<std::string>;
@@ -256,12 +214,6 @@ TEST_F(DoctorTriesALock, ByTheStrategiesOfAProbesFileAndLeavesNothing) {
   }
   EXPECT_THAT(admin_.keys(), testing::Each(testing::Not(testing::HasSubstr("{redis-"))));
   EXPECT_FALSE(has(outcome.out + outcome.err, "hunter2"));
-}
-
-TEST_F(DoctorTriesALock, AKeyThatNoCommandKnowsIsRefused) {
-  const Outcome outcome = doctor("rated = 5\n");
-  EXPECT_EQ(outcome.code, 1);
-  expect_in(outcome.err, "unknown key \"rated\"");
 }
 
 TEST(TransactionPooler, IsNamedByDoctorAndByTheProbe) {
@@ -358,14 +310,6 @@ TEST(List, SaysWhatIsNotAvailableAndWhy) {
   for (const Json& strategy : Json::parse(lockbench(scratch, {"list", "--format", "json"}).out)) {
     EXPECT_TRUE(strategy.at("available")) << strategy;
   }
-}
-
-TEST(Doctor, NamesWhatIsMissing) {
-  const Scratch scratch;
-  const Outcome program = lockbench(scratch, {"doctor"}, without_programs());
-  EXPECT_EQ(program.code, 2);
-  expect_in(program.out, "FAILED");
-  expect_in(program.out, "redis-server not found: install the package redis-server");
 }
 
 }  // namespace

@@ -35,23 +35,6 @@ TEST(Overview, MeasuresEachLoadAndReportsThemAll) {
   expect_in(page, "lockbench overview none redis-queue redis-set-nx-lua --duration 700ms");
 }
 
-TEST(Sweep, MeasuresEachRateAndSaysWhereTheLockIsFull) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(
-      scratch, {"run", "local-mutex", "--rate", "20,2000", "--hold", "5ms", "--clients", "8",
-                "--duration", "1s", "--warmup", "0ms", "--out", "r.json", "--report", "r.html"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::vector<Json> runs =
-      runs_under(read_result(scratch / "r.json"), "local-mutex", "demand");
-  ASSERT_EQ(runs.size(), 2U);
-  // Beside other programs the run may be invalid, and then says nothing.
-  if (runs[1].at("generator").at("valid")) {
-    EXPECT_GT(runs[1].at("lock_taken"), 0.9);
-    expect_in(outcome.out, "Full: local-mutex from demand at ");
-  }
-  expect_in(read_file(scratch / "r.html"), "Time to acquire by rate");
-}
-
 TEST(Loads, AloneCountsRoundTripsAndBytes) {
   const Scratch scratch;
   const Outcome outcome = lockbench(scratch, {"run", "redis-set-nx-lua", "--load", "alone",

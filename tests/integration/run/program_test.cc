@@ -3,6 +3,7 @@
 
 #include "tests/folders.h"
 #include "tests/integration/support/documents.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::test {
 namespace {
@@ -72,13 +73,27 @@ TEST(CheckClient, FindsThatASoundProgramKeepsEachPromise) {
 
 TEST(CheckClient, NamesThePromiseThatABrokenProgramBreaks) {
   const Scratch scratch;
-  for (const auto& [kind, promise] : std::map<std::string, std::string>{
-           {"unchecked", "strangers-release"}, {"ttl0", "renews"}, {"proceeds", "unreachable"}}) {
+  for (const auto& [kind, promise] :
+       std::map<std::string, std::string>{{"unchecked", "strangers-release"},
+                                          {"ttl0", "renews"},
+                                          {"proceeds", "unreachable"},
+                                          {"forever", "dead-holder"},
+                                          {"dies", "long-keys"}}) {
     const Outcome outcome = lockbench(scratch, {"check-client", client("variants.py " + kind)});
     EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("BROKEN  " + promise));
     expect_in(outcome.out, "sent ");
+    // A new process keeps what one that died cannot.
+    if (kind == "dies") expect_in(outcome.out, "kept    release ");
   }
+}
+
+TEST(CheckClient, LeavesNothingOnTheUsersServer) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(
+      scratch, {"check-client", client("variants.py forever"), "--redis", shared_redis().url()});
+  EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
+  EXPECT_THAT(RedisProbe(shared_redis().port()).keys(), testing::IsEmpty());
 }
 
 }  // namespace

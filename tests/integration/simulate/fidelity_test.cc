@@ -298,6 +298,7 @@ TEST(Fidelity, AHundredThousandRandomCommandsGetTheAnswersOfARealServer) {
       clock->set(ahead);
     }
     std::vector<Line> lines;
+    lines.reserve(kBatch + 1);
     for (int i = 0; i < kBatch; ++i) lines.push_back(commands.next());
     if (commands.in_transaction()) lines.push_back(commands.end_transaction());
     for (const Line& line : lines) {

@@ -70,16 +70,6 @@ class AnyServer : public testing::TestWithParam<Kind> {
   std::unique_ptr<Testbed> testbed_ = must_start();
 };
 
-TEST_P(AnyServer, FreezesAndThaws) {
-  const auto server = must_start_one();
-  ASSERT_TRUE(server->freeze());
-  EXPECT_TRUE(server->alive());
-  EXPECT_TRUE(eventually([&] { return look_at(server->pid()).state == 'T'; }));
-  ASSERT_TRUE(server->thaw());
-  EXPECT_TRUE(eventually([&] { return GetParam().serves(*server); }));
-  EXPECT_TRUE(eventually([&] { return GetParam().write(*server); }));
-}
-
 TEST_P(AnyServer, ComesBackOnItsPortWithItsDataOrWithout) {
   const auto server = must_start_one();
   const std::uint16_t port = server->port();
@@ -92,12 +82,12 @@ TEST_P(AnyServer, ComesBackOnItsPortWithItsDataOrWithout) {
   EXPECT_FALSE(GetParam().serves(*server));
   // Once after its death, once while it runs.
   for (int restart = 0; restart < 2; ++restart) {
-    ASSERT_TRUE(server->restart(true));
+    need(server->restart(true));
     EXPECT_TRUE(server->alive());
     EXPECT_EQ(server->port(), port);
     EXPECT_EQ(GetParam().has(*server), GetParam().keeps);
   }
-  ASSERT_TRUE(server->restart(false));
+  need(server->restart(false));
   EXPECT_FALSE(GetParam().has(*server));
   EXPECT_TRUE(GetParam().serves(*server));
 }

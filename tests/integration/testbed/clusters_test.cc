@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <set>
 
 #include "testbed/servers/kinds.h"
 #include "testbed/servers/ports.h"
@@ -61,22 +60,6 @@ TEST(ZookeeperProgram, HasAVersion) {
   EXPECT_EQ(zookeeper_version("/nowhere/zookeeper.jar"), "unknown");
 }
 
-TEST_F(Cluster, OneMemberOfEtcdLeadsAndAnotherAfterItsDeath) {
-  const auto cluster = must(start_etcd_cluster(*testbed_));
-  const auto leaders = [&] {
-    std::vector<std::size_t> leading;
-    for (std::size_t i = 0; i < cluster.size(); ++i) {
-      if (cluster.at(i)->leads()) leading.push_back(i);
-    }
-    return leading;
-  };
-  ASSERT_TRUE(eventually([&] { return leaders().size() == 1; }));
-  const std::size_t first = leaders().front();
-  ASSERT_TRUE(cluster.at(first)->kill_hard());
-  EXPECT_TRUE(eventually([&] { return leaders().size() == 1; }));
-  EXPECT_FALSE(cluster.at(first)->leads()) << "it does not answer";
-}
-
 TEST_F(Cluster, AMemberOfEtcdThatIsCutOffAnswersItsClientsButCannotWrite) {
   const auto proxies = must(ProxyPool::start());
   Mesh mesh(*proxies);
@@ -102,15 +85,6 @@ TEST_F(Cluster, AMemberOfEtcdThatIsCutOffAnswersItsClientsButCannotWrite) {
 }
 
 using testing::ElementsAre;
-
-TEST(DistinctPorts, AreDrawnAgainUntilNoTwoAreTheSame) {
-  const std::vector<std::uint16_t> proposals{5, 5, 6, 5, 7};
-  std::size_t next = 0;
-  const auto ports = distinct_ports(
-      [&]() -> tl::expected<std::uint16_t, std::string> { return proposals.at(next++); }, 3);
-  ASSERT_TRUE(ports) << ports.error();
-  EXPECT_THAT(*ports, ElementsAre(5, 6, 7));
-}
 
 TEST(DistinctPorts, AreNotDrawnForEver) {
   const auto ports =

@@ -34,6 +34,7 @@ TEST_F(ProxyTest, LetsEverythingThrough) {
   EXPECT_EQ(counts.open, 1U);
   EXPECT_EQ(counts.to_server, echoes(kCommands).size() + std::string("SET key value\r\n").size());
   EXPECT_EQ(counts.to_client, echoed(kCommands).size() + std::string("+OK\r\n").size());
+  EXPECT_EQ(counts.from_server, counts.to_client);
   EXPECT_EQ(counts.swallowed, 0U);
 }
 

@@ -29,22 +29,6 @@ class Replication : public testing::Test {
   std::unique_ptr<ProxyPool> pool_ = ProxyPool::start().value();
 };
 
-TEST_F(Replication, IsInStepFromTheStart) {
-  const auto group = start({.replicas = 3});
-  ASSERT_EQ(group->replicas(), 3U);
-  EXPECT_TRUE(says_of_replication(group->primary(), "role:master"));
-  EXPECT_TRUE(says_of_replication(group->primary(), "connected_slaves:3"));
-  EXPECT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
-  for (std::size_t i = 0; i < 3; ++i) {
-    const Server& replica = group->replica(i);
-    EXPECT_TRUE(says_of_replication(replica, "role:slave"));
-    EXPECT_TRUE(
-        says_of_replication(replica, "master_port:" + std::to_string(group->primary().port())));
-    EXPECT_TRUE(eventually([&] { return ask(replica.port(), "EXISTS key") == ":1"; }));
-  }
-  EXPECT_EQ(group->replication(), nullptr);
-}
-
 TEST_F(Replication, AReplicaThatIsRestartedIsOneAgain) {
   const auto group = start({.replicas = 1});
   ASSERT_TRUE(group->replica(0).restart(true));

@@ -204,20 +204,6 @@ TEST_F(Script, RunsAsTheAccountInAFolderOfItsOwn) {
       eventually([&] { return look_at(server->pid()).ended(); }));  // PDEATHSIG survived setuid
 }
 
-TEST_F(Script, RestartsWithItsDataOrWithout) {
-  const auto server = start(
-      "echo life >> lives; wc -l < lives; "
-      "echo ready; exec sleep 600");
-  const pid_t first = server->pid();
-  EXPECT_EQ(server->log(), "1\nready\n");
-  ASSERT_TRUE(server->restart(true));
-  EXPECT_NE(server->pid(), first);
-  EXPECT_TRUE(pid_is_gone(first));
-  EXPECT_EQ(server->log(), "2\nready\n");  // only of the present process
-  ASSERT_TRUE(server->restart(false));
-  EXPECT_EQ(server->log(), "1\nready\n");
-}
-
 TEST_F(Script, MayOutliveItsTestbed) {
   const auto server = start("echo ready; exec sleep 600");
   const pid_t pid = server->pid();

@@ -146,30 +146,6 @@ TEST_F(WatchedPostgres, KnowsHowLongAHolderWasIdleAtTheFirstLook) {
   EXPECT_LT(*since, held->at);
 }
 
-TEST_F(WatchedPostgres, ShowsWhoWaitsForARow) {
-  run("CREATE TABLE IF NOT EXISTS accounts (id int PRIMARY KEY); INSERT INTO accounts VALUES (1) "
-      "ON CONFLICT DO NOTHING");
-  watch({.locks = {"row:*", "advisory:50"}});
-  Psql holder(server()), first(server()), second(server());
-  holder.say("BEGIN");
-  holder.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
-  holder.say("SELECT pg_advisory_lock(50)");
-  ASSERT_TRUE(see("advisory:50", 1, 0));  // so it has the row
-  first.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
-  const std::string row = "row:public.accounts:0,1";
-  const auto contended = see(row, 1, 1);
-  ASSERT_TRUE(contended);
-  EXPECT_EQ(contended->shape, Shape::row);
-  EXPECT_TRUE(contended->holders[0].since);
-  second.say("SELECT FROM accounts WHERE id = 1 FOR UPDATE");
-  const auto queued = see(row, 1, 2);
-  ASSERT_TRUE(queued);
-  EXPECT_EQ(queued->holders[0].owner, contended->holders[0].owner);
-  EXPECT_EQ(queued->waiting->front().owner, contended->waiting->front().owner);
-  holder.say("COMMIT");
-  ASSERT_TRUE(see(row, 0, 0));
-}
-
 TEST_F(WatchedPostgres, FindsShedLocksTable) {
   run("DROP TABLE IF EXISTS shedlock; CREATE TABLE shedlock (name varchar(64) PRIMARY KEY, "
       "lock_until timestamp NOT NULL, locked_at timestamp NOT NULL, locked_by varchar(255) NOT "
@@ -195,20 +171,6 @@ TEST_F(WatchedPostgres, FindsShedLocksTable) {
   const auto expired = see("public.shedlock:report", 0, 0);
   ASSERT_TRUE(expired);
   EXPECT_EQ(expired->ended, Ending::expired);
-}
-
-TEST_F(WatchedPostgres, WatchesTablesOfOtherColumnsByName) {
-  run("DROP TABLE IF EXISTS \"My Jobs\"; CREATE TABLE \"My Jobs\" (\"Job\" text, ends timestamptz, "
-      "host text); INSERT INTO \"My Jobs\" VALUES ('x', 'infinity', 'h')");
-  watch({.lock_tables = {"\"My Jobs\"(\"Job\",ends,host)"}});
-  const auto held = see("public.My Jobs:x", 1, 0);
-  ASSERT_TRUE(held);
-  EXPECT_TRUE(held->no_ttl);
-  const auto source = make_source("postgres", server().url(), {.lock_tables = {"nothing_here"}});
-  ASSERT_TRUE(source);
-  const auto reached = (*source)->reach({});
-  ASSERT_FALSE(reached);
-  EXPECT_THAT(reached.error(), HasSubstr("nothing_here does not exist"));
 }
 
 TEST_F(WatchedPostgres, ProposesWhereNoPatternIsGiven) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <set>
 #include <sstream>
 
 #include "tests/integration/watch/sightings.h"
@@ -10,10 +9,8 @@
 namespace lockbench::watch {
 namespace {
 
-using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::IsSupersetOf;
 
 /// The least rights of a watch, as documented.
 constexpr std::string_view kLeastRights =
@@ -43,16 +40,6 @@ class WatchedRedis : public testing::Test {
   std::string watchers_url() const {
     return fmt::format("redis://watcher:hunter2@127.0.0.1:{}", server_->port());
   }
-  /// The names of the commands that the server has executed, from INFO commandstats.
-  std::set<std::string> commands_done() {
-    std::set<std::string> names;
-    std::istringstream lines(app_.ask({"INFO", "commandstats"}));
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("cmdstat_")) names.insert(line.substr(8, line.find(':') - 8));
-    }
-    return names;
-  }
-
   using Words = std::vector<std::string>;
   const std::unique_ptr<testbed::Server> server_;
   test::RedisProbe app_;
@@ -79,18 +66,6 @@ TEST_F(WatchedRedis, AGrantARenewalAndAReleaseAreSeen) {
   app_.remove({"lock:a"});
   ASSERT_TRUE(seen_.await_free("lock:a", held->at));
   EXPECT_EQ(seen_.all_of("lock:a").size(), 3U);
-}
-
-TEST_F(WatchedRedis, AnExpiryIsSeen) {
-  const auto running = watch();
-  app_.ask({"SET", "lock:a", "me", "PX", "400"});
-  const auto held = seen_.await_held("lock:a", "me");
-  ASSERT_TRUE(held);
-  const auto free = seen_.await_free("lock:a", held->at);
-  ASSERT_TRUE(free);
-  // Undecided if the message came within a round trip of the end.
-  EXPECT_NE(free->ended, Ending::released);
-  EXPECT_GE(free->at - held->at, milliseconds(395));
 }
 
 TEST_F(WatchedRedis, WhatIsHeldAtTheStartIsSeen) {
@@ -135,25 +110,6 @@ TEST_F(WatchedRedis, OneCommandCountsTheSubscribersOfAllLocks) {
   const std::size_t place = stats.find(name);
   ASSERT_NE(place, std::string::npos);
   EXPECT_LT(std::stoi(stats.substr(place + name.size())), kLocks);
-}
-
-TEST_F(WatchedRedis, OnlyReads) {
-  app_.ask({"SET", "lock:a", "me"});
-  app_.ask({"CONFIG", "RESETSTAT"});
-  {
-    const auto running = watch();
-    for (int i = 0; i < 300; ++i) app_.ask({"SET", fmt::format("lock:{}", i), "me"});
-    ASSERT_TRUE(seen_.comes([&] { return seen_.of_.size() > 10; }));
-  }
-  std::set<std::string> commands = commands_done();
-  for (const char* ours : {"set", "info", "config|resetstat", "auth", "hello"})
-    commands.erase(ours);
-  const std::set<std::string> may{
-      "pttl",          "get",       "getrange",   "hscan",     "type",  "scan",   "ping",
-      "subscribe",     "llen",      "psubscribe", "client|id", "zcard", "select", "client|tracking",
-      "pubsub|numsub", "config|get"};
-  EXPECT_THAT(may, IsSupersetOf(commands));
-  EXPECT_THAT(commands, testing::Contains("pttl"));
 }
 
 TEST_F(WatchedRedis, ValuesWithoutEndAreNotRead) {
@@ -227,25 +183,12 @@ TEST_F(RedisWithRights, WithdrawnRightsAreBlindnessAndEndNoHolding) {
   for (const Sighting& one : seen_.of_["lock:a"]) EXPECT_TRUE(is_held(one));
 }
 
-TEST_F(RedisWithRights, WithoutTrackingItScans) {
-  app_.ask({"ACL", "SETUSER", "watcher", "-client|tracking", "-psubscribe", "-config|get"});
-  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
-  EXPECT_EQ(seen_.facts_.way, "SCAN");
-  EXPECT_EQ(seen_.facts_.accuracy, Accuracy::sampled);
-  EXPECT_TRUE(seen_.all_of("lock:before-the-watch").front().first_look);
-  app_.ask({"SET", "lock:a", "me", "PX", "30000"});
-  const auto held = seen_.await_held("lock:a", "me");
-  ASSERT_TRUE(held);
-  EXPECT_FALSE(held->first_look);
-  app_.remove({"lock:a"});
-  EXPECT_TRUE(seen_.await_free("lock:a", held->at));
-}
-
-TEST_F(RedisWithRights, WithoutTrackingNothingIsSubscribedTo) {
+TEST_F(RedisWithRights, WithoutTrackingAndNotificationsItSaysWhatIsMissing) {
   app_.ask({"ACL", "SETUSER", "watcher", "-client|tracking"});
-  const auto running = watch({.locks = {"lock:*"}}, watchers_url());
-  EXPECT_EQ(seen_.facts_.way, "SCAN");
-  EXPECT_EQ(app_.ask({"CLIENT", "LIST", "TYPE", "pubsub"}), "");
+  const auto source = make_source("redis", watchers_url(), {.locks = {"lock:*"}});
+  const auto reached = (*source)->reach({});
+  ASSERT_FALSE(reached);
+  EXPECT_THAT(reached.error(), HasSubstr("client|tracking"));
 }
 
 TEST_F(RedisWithRights, KeysThatMayNotBeReadAreRefused) {
@@ -290,18 +233,6 @@ TEST_F(NotifyingRedis, EveryHoldingOfAContendedKeyIsSeen) {
   for (const auto& [why, count] : seen_.missed_) missed += count;
   EXPECT_TRUE(all) << grants << " seen, " << missed << " events missed";
   EXPECT_EQ(grants, kHoldings);
-}
-
-TEST_F(NotifyingRedis, AnOverwrittenLockIsOneChange) {
-  const auto running = watch();
-  app_.ask({"SET", "lock:a", "me", "NX", "PX", "30000"});
-  const auto mine = seen_.await_held("lock:a", "me");
-  ASSERT_TRUE(mine);
-  app_.ask({"SET", "lock:a", "thief", "PX", "30000"});
-  const auto stolen = seen_.await_held("lock:a", "thief");
-  ASSERT_TRUE(stolen);
-  EXPECT_EQ(stolen->changes, 1U);
-  for (const Sighting& one : seen_.all_of("lock:a")) EXPECT_TRUE(is_held(one));
 }
 
 TEST_F(NotifyingRedis, WithoutTheRightToSubscribeItSaysWhatItCannotSee) {

@@ -84,22 +84,6 @@ TEST_F(WatchedZookeeper, AQueueIsSeenInItsOrder) {
   EXPECT_TRUE(seen_.await_free("/queue/a", handed_on->at));
 }
 
-TEST_F(WatchedZookeeper, TheHoldersOfPermitsAreSeenTogether) {
-  const std::string permit = "_c_550e8400-e29b-41d4-a716-446655440000-lease-";
-  for (const char* const path : {"/sem", "/sem/a", "/sem/a/locks", "/sem/a/leases"}) {
-    first_.make(path);
-  }
-  const Running watch("zookeeper", server().url(), {.locks = {"/sem/*"}}, seen_);
-  first_.queue("/sem/a/leases", permit);
-  second_.queue("/sem/a/leases", permit);
-  ASSERT_TRUE(seen_.await("/sem/a/leases", [](const Sighting& one) {
-    return one.shape == Shape::permits && one.holders.size() == 2;
-  }));
-  first_.queue("/sem/a/locks", "lock-");
-  EXPECT_TRUE(seen_.await("/sem/a/leases", [](const Sighting& one) { return one.waiters == 1; }));
-  EXPECT_TRUE(seen_.all_of("/sem/a/locks").empty()) << "it is the queue of the permits";
-}
-
 TEST_F(WatchedZookeeper, WhoseSessionEndsHoldsNothingAnyMore) {
   first_.make("/ends");
   first_.make("/ends/a");

@@ -84,19 +84,6 @@ test::Outcome run(const test::Scratch& scratch, const std::vector<std::string>& 
   return test::Program(scratch, words).finish();
 }
 
-TEST(CheckCommand, JudgesWhatARunWrites) {
-  const test::Scratch scratch;
-  for (const char* const file : {"h.edn", "h.jsonl"}) {
-    const std::string path = (scratch / file).string();
-    for (const auto& [strategy, code] : {std::pair("none", 3), std::pair("local-mutex", 0)}) {
-      const auto measured =
-          run(scratch, {strategy, "--iterations", "300", "--hold", "100us", "--history", path});
-      EXPECT_EQ(measured.code, 0) << measured.err;
-      EXPECT_EQ(ran({"check", path}).code, code) << file << " " << strategy;
-    }
-  }
-}
-
 TEST(CheckCommand, AHistoryThatIsNotWholeIsAnErrorOfTheRun) {
   const test::Scratch scratch;
   const std::string path = (scratch / "h.edn").string();

@@ -127,7 +127,7 @@ load = ["reacquire"]
   const auto traced = parse_file("trace = \"" + trace.path() + "\"");
   ASSERT_TRUE(traced) << traced.error();
   values["trace"] = values_of(*traced).at("trace");
-  const auto pooled = parse_file("pool = [5, 10]\nwork-connection = true");
+  const auto pooled = parse_file("pool = \"5,10\"\nwork-connection = true");
   ASSERT_TRUE(pooled) << pooled.error();
   for (const char* key : {"pool", "work_connection"}) values[key] = values_of(*pooled).at(key);
   const auto answering = parse_file(

@@ -34,6 +34,21 @@ Malformed with_secret(std::string name, Words arguments, Words said, std::string
   return {std::move(name), std::move(arguments), std::move(said), std::move(config), "hunter2"};
 }
 
+std::vector<Malformed> malformed_simulations() {
+  return {
+      {"SimulationOfNoStrategy", {"simulate"}, {"needs a strategy"}},
+      {"SimulationOfAnotherStore", {"simulate", "memcached-add"}, {"only strategies on Redis"}},
+      {"SimulationOfTwoLengths",
+       {"simulate", "redlock", "--years", "1", "--duration", "1s"},
+       {"--years", "--duration"}},
+      {"TraceOfManySeeds",
+       {"simulate", "redlock", "--trace-out", "t", "--seeds", "2"},
+       {"--trace-out requires --seeds 1"}},
+      {"SimulationInNoRegion", {"simulate", "redlock", "--regions", "mars"}, {"eu, us, ap"}},
+      {"PausesWithoutALength", {"simulate", "redlock", "--pauses", "1%"}, {"1%@2s"}},
+  };
+}
+
 std::vector<Malformed> malformed_options() {
   return {
       {"UnknownCommand", {"rnu"}, {"rnu", "did you mean", "run"}},
@@ -88,20 +103,14 @@ std::vector<Malformed> malformed_options() {
       {"CapacityOfNoSuchStrategy",
        {"capacity", "redis-qeue", "--slo", "acquire.p99<20ms"},
        {"redis-qeue"}},
-      {"SimulationOfNoStrategy", {"simulate"}, {"needs a strategy"}},
-      {"SimulationOfAnotherStore", {"simulate", "memcached-add"}, {"only strategies on Redis"}},
-      {"SimulationOfTwoLengths",
-       {"simulate", "redlock", "--years", "1", "--duration", "1s"},
-       {"--years", "--duration"}},
-      {"TraceOfManySeeds",
-       {"simulate", "redlock", "--trace-out", "t", "--seeds", "2"},
-       {"--trace-out requires --seeds 1"}},
-      {"SimulationInNoRegion", {"simulate", "redlock", "--regions", "mars"}, {"eu, us, ap"}},
-      {"PausesWithoutALength", {"simulate", "redlock", "--pauses", "1%"}, {"1%@2s"}},
       {"QuorumOfTooManyNodes", {"quorum", "--nodes", "5", "--nodes", "16"}, {"from 1 to 15"}},
       {"QuorumOfNoNodes", {"quorum", "--nodes", "0"}, {"from 1 to 15"}},
       {"QuorumOfTooManyClients", {"quorum", "--clients", "1001"}, {"from 1 to 1000"}},
-      {"QuorumOfNodesThatAreNotSlow", {"quorum", "--slow", "0s"}, {"1ms to 1h"}},
+      {"QuorumOfNodesThatAreNotSlow", {"quorum", "--slow-by", "0s"}, {"1ms to 1h"}},
+      {"QuorumWithATimeInsteadOfSlowNodes", {"quorum", "--slow", "20ms"}, {"from 0 to 15"}},
+      {"QuorumOfMoreNodesDownThanItHas",
+       {"quorum", "--nodes", "3", "--down", "4"},
+       {"--down 4", "--nodes has 3"}},
       {"QuorumHarmsOnlyItsOwnServers", {"quorum", "--redis", "redis://h"}, {"--redis"}},
       {"QuorumTakesNoStrategies", {"quorum", "redlock"}, {"only options"}},
   };
@@ -208,7 +217,8 @@ std::vector<Malformed> malformed_files() {
 
 std::vector<Malformed> all_malformed() {
   std::vector<Malformed> all = malformed_options();
-  for (const auto& more : {malformed_workloads(), malformed_servers(), malformed_files()}) {
+  for (const auto& more :
+       {malformed_simulations(), malformed_workloads(), malformed_servers(), malformed_files()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -100,7 +100,6 @@ TEST(WatchOptions, OnceEndsByItself) {
 TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
   EXPECT_THAT(watch_error({}), HasSubstr("give servers, such as --redis URL"));
   EXPECT_THAT(watch_error({"--memcached", "h:11211"}), StartsWith("unknown option --memcached"));
-  EXPECT_THAT(watch_error(with_redis({"--lock-table", "t"})), HasSubstr("requires --postgres"));
   EXPECT_THAT(watch_error(with_redis({"--locks", "lock:*,"})),
               StartsWith("--locks: \"\" is not the name of a lock"));
   EXPECT_THAT(watch_error(with_redis({"--budget", "0"})), HasSubstr("1 to 100000"));

@@ -29,6 +29,7 @@ struct Page {
 /// The page with this path in the repository.
 Page page_of(const fs::path& path) {
   Page page{LOCKBENCH_SOURCE_DIR / path, ""};
+  if (fs::is_directory(page.path)) return page;
   std::ifstream file(page.path, std::ios::binary);
   page.text.assign(std::istreambuf_iterator<char>(file), {});
   return page;

@@ -72,14 +72,6 @@ TEST_F(RunMetricsTest, SeesARunThatIsUnderWay) {
   metrics_.run_ends(run_.shared(), nullptr);
 }
 
-TEST_F(RunMetricsTest, TheWarmUpAndTheRunOutDoNotCount) {
-  metrics_.run_begins(run_.shared());
-  for (const loadgen::Phase phase : loadgen::kPhases) run_.grant(1ms, phase);
-  EXPECT_EQ(sections(), 1U);
-  EXPECT_EQ(of_strategy().totals.timings[loadgen::Timing::acquired].count(), 1U);
-  metrics_.run_ends(run_.shared(), nullptr);
-}
-
 /// On a clock of its own, so that the process can stand still.
 class PausedProbeTest : public RunMetricsTest {
  protected:

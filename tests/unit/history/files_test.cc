@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "history/log.h"
-#include "history/reader.h"
+#include "history/operation.h"
 #include "tests/support/temporary_folder.h"
 
 // What the log writes and what the reader reads.

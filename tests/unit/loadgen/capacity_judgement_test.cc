@@ -154,18 +154,6 @@ TEST(CapacityRate, SaysForWhichShareOfTheTimeTheLockWasTaken) {
   EXPECT_EQ(ruling(runs).rate.rho, 1);
 }
 
-TEST(ServiceTimes, AreMeansOverAllRuns) {
-  HistogramSnapshot turnarounds;
-  for (int i = 0; i < 4; ++i) turnarounds.record(6ms);
-  results::Run run = run_with(0);
-  run.turnaround = to_distribution(turnarounds);
-  run.awaited_releases = 250;
-  const std::vector<results::Run> runs{run, run_with(0)};
-  const ServiceTimes service = service_times(runs);
-  EXPECT_NEAR(service.turnaround, 6e-3, 6e-5) << "of those that there are";
-  EXPECT_DOUBLE_EQ(service.awaited_share, 0.125);
-}
-
 /// A distribution whose median is its mean and whose 99th percentile is twice that.
 results::Distribution around(double seconds, std::uint64_t count = 1000) {
   return {.count = count, .mean = seconds, .p50 = seconds, .p99 = 2 * seconds};

@@ -13,8 +13,8 @@ namespace {
 
 using results::Decision;
 
-using Step = CapacitySearch::Step;
-using Length = CapacitySearch::Length;
+using Step = SearchStep;
+using Length = StepLength;
 
 /// The result of a step at a rate that has been measured `times` times, including this step.
 using Shows = std::function<std::optional<Step>(double rate, int times)>;
@@ -34,14 +34,14 @@ Shows keeps_up_to(double capacity, double undecided = 0) {
 class Search {
  public:
   explicit Search(
-      Shows shows, CapacitySearch::Estimate estimate = [](double, Length) { return kStep; })
+      Shows shows, EstimateStep estimate = [](double, Length) { return kStep; })
       : shows_(std::move(shows)), estimate_(std::move(estimate)) {}
 
   CapacityInterval run(const CapacitySearchPlan& plan) {
     steps_.clear();
     made_.clear();
     elapsed_ = 0;
-    CapacitySearch search(
+    return search_capacity(
         plan,
         [this](double rate, Length length) {
           const auto step = shows_(rate, ++steps_[rate]);
@@ -50,7 +50,6 @@ class Search {
           return step;
         },
         estimate_);
-    return search.run();
   }
 
   /// Number of steps at each rate.
@@ -61,7 +60,7 @@ class Search {
 
  private:
   const Shows shows_;
-  const CapacitySearch::Estimate estimate_;
+  const EstimateStep estimate_;
   std::map<double, int> steps_;
   std::vector<std::pair<double, Length>> made_;
   double elapsed_ = 0;

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <vector>
 
-#include "loadgen/experiments/quorum_experiment.h"
-#include "loadgen/experiments/renewal_experiment.h"
+#include "loadgen/experiments/costs.h"
 #include "loadgen/record/histogram.h"
 #include "tests/support/fake_renewal_channel.h"
 
@@ -120,6 +120,21 @@ TEST(QuorumPoints, AMinorityIsWhatAQuorumOutlives) {
   EXPECT_TRUE(std::none_of(texts.begin(), texts.end(), [](const std::string& text) {
     return text.starts_with("redlock, 2 nodes, 1 down");
   })) << "two nodes outlive nothing";
+}
+
+TEST(QuorumPoints, HaveAsManyFaultyNodesAsAskedFor) {
+  const auto texts = texts_of(
+      points_of({.nodes = {3, 5}, .contending = 1, .down = {1, 4}, .frozen = {0}, .slow = {1, 2}}));
+  std::vector<std::string> faulty;
+  std::ranges::copy_if(texts, std::back_inserter(faulty), [](const std::string& text) {
+    return text.starts_with("redlock,") && std::ranges::count(text, ',') == 3;
+  });
+  EXPECT_THAT(
+      faulty,
+      ElementsAre("redlock, 3 nodes, 1 down, 1 client", "redlock, 3 nodes, 1 slow, 1 client",
+                  "redlock, 3 nodes, 2 slow, 1 client", "redlock, 5 nodes, 1 down, 1 client",
+                  "redlock, 5 nodes, 4 down, 1 client", "redlock, 5 nodes, 1 slow, 1 client",
+                  "redlock, 5 nodes, 2 slow, 1 client"));
 }
 
 results::Distribution of(std::initializer_list<Duration> samples) {

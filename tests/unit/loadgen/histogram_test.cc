@@ -1,9 +1,12 @@
 #include "loadgen/record/histogram.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <fstream>
 #include <functional>
 #include <latch>
 #include <random>
@@ -187,6 +190,25 @@ TEST(Histogram, ADistributionIsInSecondsAndHoldsAllSamples) {
   EXPECT_EQ(distribution.buckets[1].count, 1U);
   EXPECT_GE(distribution.buckets[0].upper, 0.001);
   EXPECT_LE(distribution.buckets[0].upper, 0.00102);
+}
+
+TEST(ShardedHistogram, TakesMemoryOnlyForWhatWasRecorded) {
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    std::int64_t size = 0, pages = 0;
+    file >> size >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  const std::int64_t before = resident();
+  std::deque<ShardedHistogram> many;
+  for (int i = 0; i < 100; ++i) {
+    many.emplace_back(64);
+    EXPECT_EQ(many.back().snapshot().count(), 0U);
+  }
+  // A sanitizer keeps notes of what is read.
+  EXPECT_LT(resident() - before, std::int64_t{60} << 20) << "all of them have 120 MB";
+  many.front().record(milliseconds(1));
+  EXPECT_EQ(many.front().snapshot().count(), 1U);
 }
 
 /// With one shard, threads contend that would otherwise use different ones.

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "history/checker.h"
-#include "history/reader.h"
+#include "history/operation.h"
 #include "tests/support/broken_locks.h"
 #include "tests/support/fake_redis.h"
 #include "tests/unit/loadgen/live_run_fixture.h"

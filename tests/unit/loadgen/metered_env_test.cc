@@ -1,8 +1,10 @@
 #include "loadgen/record/metered_env.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -45,24 +47,59 @@ TEST_F(MeteredEnvTest, CountsCommandsAndTheirTime) {
 
 TEST_F(MeteredEnvTest, TellsOfEachAnswerInTheOrderOfItsCommand) {
   std::vector<std::pair<Duration, TimePoint>> answers;
-  MeteredEnv env(world_, {}, [&](std::string_view command, Duration taken, TimePoint ended) {
-    EXPECT_EQ(command, "GET");
-    answers.emplace_back(taken, ended);
-  });
+  MeteredEnv env(world_, {},
+                 [&](std::size_t kind, std::string_view command, Duration taken, TimePoint ended) {
+                   EXPECT_EQ(kind, 0U);
+                   EXPECT_EQ(command, "GET");
+                   answers.emplace_back(taken, ended);
+                 });
   const TimePoint begin = clock_.now();
   env.before_command(kCommand);
+  env.before_command(kBlocking);
+  env.after_command(kBlocking, CommandEnd::answered);
   clock_.advance(1ms);
   env.before_command(kCommand);
-  env.before_command(kBlocking);
   clock_.advance(2ms);
   env.after_command(kCommand, CommandEnd::answered);
-  env.after_command(kBlocking, CommandEnd::answered);
   clock_.advance(3ms);
   env.after_command(kCommand, CommandEnd::answered);
   env.before_command(kCommand);
   env.after_command(kCommand, CommandEnd::lost);
   EXPECT_THAT(answers, testing::ElementsAre(testing::Pair(3ms, begin + 3ms),
                                             testing::Pair(5ms, begin + 6ms)));
+}
+
+TEST_F(MeteredEnvTest, KnowsCommandsByNameAndServerWhereverTheirTextsLie) {
+  std::vector<std::string> answers;
+  MeteredEnv env(world_, {},
+                 [&](std::size_t kind, std::string_view command, Duration taken, TimePoint) {
+                   answers.push_back(fmt::format("{} {} {}", kind, command, taken / 1ms));
+                 });
+  // As a connection's records may move before the answer comes.
+  const auto tell = [&](const char* endpoint, const char* name, bool ends) {
+    const std::string server(endpoint), command(name);
+    const CommandInfo info{.store = "s", .endpoint = server, .name = command, .key = {}};
+    if (ends) {
+      env.after_command(info, CommandEnd::answered);
+    } else {
+      env.before_command(info);
+    }
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (const char* server : {"one", "two", "three"}) {
+      tell(server, "SET", false);
+      tell(server, "GET", false);
+      clock_.advance(1ms);
+    }
+    for (const char* server : {"three", "one", "two"}) tell(server, "SET", true);
+    for (const char* server : {"two", "one", "three"}) tell(server, "GET", true);
+    EXPECT_THAT(answers, testing::ElementsAre("4 SET 1", "0 SET 3", "2 SET 2", "3 GET 2", "1 GET 3",
+                                              "5 GET 1"));
+    answers.clear();
+  }
+  tell("two", "GET", false);
+  tell("two", "GET", true);
+  EXPECT_THAT(answers, testing::ElementsAre("3 GET 0"));
 }
 
 TEST_F(MeteredEnvTest, CommandsThatOverlapAreOneStretchOfTime) {

@@ -1,9 +1,12 @@
 #include "loadgen/record/recorder.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -69,6 +72,38 @@ TEST(Recorder, CanBeReadWhileManyThreadsWrite) {
     EXPECT_EQ(node.count(Vote::granted), kAll / 5);
     EXPECT_EQ(node.taken_by(Vote::granted).snapshot().count(), kAll / 5);
   }
+}
+
+TEST(Recorder, CountsTheFailuresOfManyThreadsWhileTheyAreRead) {
+  constexpr std::uint64_t kTimes = 5000;
+  constexpr int kThreads = 4, kMessages = 20;
+  Recorder recorder(1);
+  std::atomic<int> at_work{kThreads};
+  {
+    std::vector<std::jthread> clients;
+    clients.reserve(kThreads);
+    for (int thread = 0; thread < kThreads; ++thread) {
+      clients.emplace_back([&, thread] {
+        for (std::uint64_t i = 0; i < kTimes; ++i) {
+          // One message is everybody's.
+          const std::uint64_t number = i % 2 == 0 ? 0 : (i + static_cast<unsigned>(thread));
+          recorder.failure(fmt::format("h:{}: no answer within 3s", number % kMessages));
+        }
+        --at_work;
+      });
+    }
+    while (at_work > 0) {
+      const std::string latest = recorder.latest_failures()[FailureReason::timeout];
+      EXPECT_TRUE(latest.empty() || latest.ends_with("no answer within 3s")) << latest;
+      EXPECT_LE(recorder.failures().size(), 17U);
+    }
+  }
+  const auto counts = recorder.failure_counts();
+  EXPECT_EQ(counts.size(), 17U) << "each once, and the rest as one";
+  std::uint64_t sum = 0;
+  for (const auto& [message, times] : counts) sum += times;
+  EXPECT_EQ(sum, kThreads * kTimes);
+  EXPECT_GE(counts.at("h:0: no answer within 3s"), kThreads * kTimes / 2);
 }
 
 TEST(Recorder, AMarginThatWasUsedUpIsNone) {
@@ -317,6 +352,18 @@ TEST(FailureReason, OfARefusalIsKeptButIsNoFailure) {
   EXPECT_EQ(recorder.latest_failures()[FailureReason::refused],
             "h:1: too few replicas acknowledged");
   EXPECT_TRUE(recorder.failures().empty());
+  // However many failures there are, each reason has its latest message.
+  for (int i = 0; i < 99; ++i) recorder.failure("failure " + std::to_string(i));
+  recorder.refusal("h:1: 0 of 2 replicas acknowledged");
+  recorder.failure("h:1: LOADING");
+  recorder.failure("failure 0");
+  EXPECT_EQ(recorder.latest_failures()[FailureReason::refused],
+            "h:1: 0 of 2 replicas acknowledged");
+  EXPECT_EQ(recorder.latest_failures()[FailureReason::busy], "h:1: LOADING");
+  EXPECT_EQ(recorder.latest_failures()[FailureReason::other], "failure 0");
+  recorder.refusal("h:1: too few replicas acknowledged");
+  EXPECT_EQ(recorder.latest_failures()[FailureReason::refused],
+            "h:1: too few replicas acknowledged");
 }
 
 TEST(FailureReason, IsSaidByTheStoresInTheirOwnWords) {

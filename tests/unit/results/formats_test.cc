@@ -23,7 +23,7 @@ using testing::HasSubstr;
 std::string csv_of(const Result& result) { return *render(result, {}, {.format = Format::csv}); }
 
 TEST(Columns, HaveKeysOnceAndUnitsInTheirNames) {
-  for (const Table& table : {run_table(full_result(), {}), rate_table(sample_capacity())}) {
+  for (const Table& table : {run_table(full_result(), {}), capacity_table(sample_capacity())}) {
     std::set<std::string> keys;
     for (const Column& column : table.columns) {
       EXPECT_TRUE(keys.insert(column.key).second) << column.key;
@@ -38,7 +38,7 @@ TEST(Columns, CanBeChosen) {
               testing::StartsWith("verdict,strategy\r\nviolated,redis-set-nx\r\n"));
   EXPECT_THAT(*render(full_result(), {}, {.columns = {"strategy", "acquired"}}),
               testing::StartsWith("strategy      acquired\n"));
-  EXPECT_THAT(*render(full_result(), {}, {.columns = {"all"}}), HasSubstr("lost_updates_max"));
+  EXPECT_THAT(*render(full_result(), {}, {.columns = {"all"}}), HasSubstr("bytes_per_section"));
 }
 
 TEST(Columns, ChosenOnesAreNeverLeftOut) {
@@ -63,19 +63,17 @@ TEST(Columns, OfAMatrixAreThoseOfItsCells) {
               testing::StartsWith("strategy      observed\nredis-set-nx  safe\n"));
 }
 
-TEST(Csv, OfCapacityHasTheRatesOrTheAnswer) {
+TEST(Csv, OfCapacityHasTheAnswer) {
   Result result = minimal_result();
   result.capacity = sample_capacity();
   const auto csv = [&](const std::vector<std::string>& columns) {
     return render(result, {}, {.format = Format::csv, .columns = columns});
   };
-  EXPECT_EQ(lines_of(*csv({})).size(), 3U) << "a row for each rate";
-  EXPECT_EQ(*csv({"strategy", "offered_per_second"}),
-            "strategy,offered_per_second\r\nredis-queue,400\r\nredis-queue,420\r\n");
+  EXPECT_EQ(lines_of(*csv({})).size(), 2U);
   EXPECT_EQ(*csv({"strategy", "highest_kept_per_second", "lowest_missed_per_second", "limit"}),
             "strategy,highest_kept_per_second,lowest_missed_per_second,limit\r\n"
             "redis-queue,400,420,lock\r\n");
-  EXPECT_THAT(csv({"x"}).error(), AllOf(HasSubstr("offered_per_second"), HasSubstr("headroom")));
+  EXPECT_THAT(csv({"x"}).error(), HasSubstr("headroom"));
 }
 
 TEST(Csv, HasOneRowARunInBaseUnits) {
@@ -86,7 +84,7 @@ TEST(Csv, HasOneRowARunInBaseUnits) {
   EXPECT_TRUE(
       lines[0].starts_with("strategy,backend,repetition,load,clients,hold_mean_seconds,"
                            "rate,rtt_seconds,duration_seconds,sections,"));
-  EXPECT_THAT(lines[0], AllOf(HasSubstr("acquire_p99_seconds"), HasSubstr("lost_updates_max")));
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("acquire_p99_seconds"), HasSubstr("granted_share")));
   EXPECT_TRUE(
       lines[1].starts_with("redis-set-nx,redis,2,demand,32,0.002,350,0.001,3.01,124000,12.3,"))
       << lines[1];

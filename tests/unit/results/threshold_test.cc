@@ -97,6 +97,7 @@ TEST(Threshold, ErrorsNameTheCulpritAndWhatIsAllowed) {
 TEST(Figures, AreTheNumbersOfTheFile) {
   Result result = full_result();
   result.runs[0].load.held_locks = 7;
+  result.runs[0].load.pool = 5;
   result.runs[0].load.nodes =
       Nodes{.count = 5, .down = 1, .frozen = 1, .slow = 1, .slow_seconds = 0.1};
   result.runs[0].costs = {.throughput = Cost{0.04, Interval{0.01, 0.07}},

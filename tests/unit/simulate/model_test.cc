@@ -31,17 +31,6 @@ TEST_F(Model, ExpiresByTheTimeThatItIsGiven) {
   EXPECT_TRUE(ask({"GET", "k"}).is_text("w")) << "a clock may be set back";
 }
 
-TEST_F(Model, RunsTheScriptsOfTheStrategies) {
-  const redis::Script& script = redis::scripts::release_if_token;
-  EXPECT_THAT(ask({"EVALSHA", script.sha1, "1", "k", "mine"}).text, HasSubstr("NOSCRIPT"));
-  ask({"SET", "k", "another's"});
-  EXPECT_TRUE(ask({"EVAL", script.source, "1", "k", "mine"}).is_integer(0));
-  EXPECT_TRUE(ask({"EVALSHA", script.sha1, "1", "k", "another's"}).is_integer(1));
-  EXPECT_TRUE(ask({"EXISTS", "k"}).is_integer(0));
-  model_.forget_scripts();
-  EXPECT_EQ(ask({"EVALSHA", script.sha1, "1", "k", "mine"}).code, StoreError::Code::unknown_script);
-}
-
 TEST_F(Model, AFailureInAScriptNamesItsLine) {
   ask({"RPUSH", "k", "x"});
   const Reply reply = ask({"EVAL", "return\nredis.call('GET', KEYS[1])", "1", "k"});

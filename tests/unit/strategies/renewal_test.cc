@@ -94,6 +94,28 @@ TEST_F(RenewalTest, BatchesTheRenewalsOfOneStore) {
   EXPECT_LE(two.batches(), 3);
 }
 
+TEST_F(RenewalTest, WhatIsDueSoonGoesWithWhatIsDueAndKeepsItsTurn) {
+  FakeRenewalStore& one = store("one");
+  RenewalOrder first = order("first"), soon = order("soon"), later = order("later"),
+               quick = order("quick", 30ms);
+  soon.granted_at += 4ms;
+  later.granted_at += 6ms;
+  quick.granted_at += 3s - 6ms;  // due 4 ms after the first; for its TTL that is not soon
+  const std::vector<std::shared_ptr<Renewal>> kept{scheduler_.keep(first), scheduler_.keep(soon),
+                                                   scheduler_.keep(later)};
+  const auto fast = scheduler_.keep(quick);
+  run(3s);
+  EXPECT_EQ(keys_asked(one), (std::vector<std::string>{"first", "soon"}));
+  EXPECT_EQ(one.batches(), 1);
+  fast->stop();
+  run(27s);
+  for (const auto& asked : one.asked()) {
+    const Duration into_turn = (asked.at - start_) % Duration(3s);
+    EXPECT_EQ(into_turn, asked.key == "later" ? 6ms : 0ms) << asked.key;
+  }
+  EXPECT_EQ(one.asked().size(), 10U + 10 + 9);
+}
+
 TEST_F(RenewalTest, TheNaiveTimingStartsLateAndContinuesFaster) {
   FakeRenewalStore& one = store("one");
   RenewalOrder naive = order("k", 10s);
@@ -222,14 +244,14 @@ TEST_F(RenewalTest, AFailedStoreDoesNotDelayOthers) {
   one.answer_with(RenewalAnswer::failed);
   RenewalOrder first = impatient("a", 300s), second = impatient("b", 300s),
                other = order("c", 300s);
-  second.granted_at += 1ms;
-  other.granted_at += 2ms;
+  second.granted_at += 6ms;
+  other.granted_at += 7ms;
   other.channels = {"two"};
   const std::vector<std::shared_ptr<Renewal>> kept{scheduler_.keep(first), scheduler_.keep(second),
                                                    scheduler_.keep(other)};
   run(100s);
   EXPECT_EQ(keys_asked(one), std::vector<std::string>{"a"});
-  run(3ms);  // within the pause
+  run(8ms);  // within the pause
   EXPECT_EQ(keys_asked(one), std::vector<std::string>{"a"});
   EXPECT_EQ(keys_asked(two), std::vector<std::string>{"c"});
   run(100ms);

@@ -52,6 +52,13 @@ TEST(Families, WithoutExpressionTheGlobThatMatchesFirstIsTheFamily) {
   EXPECT_EQ(families.family_of("job"), "other");
 }
 
+TEST(Families, OfAPatternThatSaysNothingAreTheBeginningsOfNames) {
+  const Families families({"lock:order:*", "*lock*"});
+  EXPECT_EQ(families.family_of("lock:order:1"), "lock:order:*");
+  EXPECT_EQ(families.family_of("lock:user:1"), "lock:user");
+  EXPECT_EQ(families.family_of("job:lock:17"), "job:lock");
+}
+
 TEST(Families, WithoutAnythingItIsWhatTheNameStartsWith) {
   const Families families;
   EXPECT_EQ(families.family_of("lock:order:1234:eu"), "lock:order");

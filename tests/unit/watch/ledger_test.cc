@@ -1,69 +1,19 @@
-#include "watch/ledger.h"
-
-#include <gmock/gmock.h>
-
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <memory>
-#include <random>
 #include <tuple>
-#include <utility>
+
+#include "tests/unit/watch/ledger_fixture.h"
 
 namespace lockbench::watch {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-const std::string script_server = "127.0.0.1:1";
-
-/// A source that plays a script at given times.
-class LedgerTest : public testing::Test {
- protected:
-  void look_by(Accuracy accuracy) {
-    ledger_.facts(
-        {.store = "redis", .endpoint = script_server, .way = "script", .accuracy = accuracy});
-    ledger_.sees(script_server, begin_);
-  }
-  Sighting free(Duration at, std::string lock = "lock:a") const {
-    return {.lock = std::move(lock), .at = begin_ + at, .shape = Shape::token, .changes = 1};
-  }
-  Sighting held(Duration at, std::string owner, Duration ttl = 10s,
-                std::string lock = "lock:a") const {
-    Sighting sighting = free(at, std::move(lock));
-    sighting.holders = {{.owner = std::move(owner)}};
-    if (ttl > 0s) sighting.ttl_left = ttl;
-    return sighting;
-  }
-  void see(Sighting sighting) { ledger_.seen(script_server, std::move(sighting)); }
-
-  Picture picture(Duration at = 60s) { return ledger_.read(begin_ + at); }
-  FamilyPicture figures(Duration at = 60s) {
-    const Picture all = picture(at);
-    return all.families.empty() ? FamilyPicture() : all.families.front();
-  }
-  const Finding* finding(const Picture& all, std::string_view kind) {
-    const auto found = std::find_if(all.findings.begin(), all.findings.end(),
-                                    [&](const Finding& one) { return one.kind == kind; });
-    return found == all.findings.end() ? nullptr : &*found;
-  }
-
-  const TimePoint begin_ = TimePoint(1000s);
-  Ledger ledger_{{.most_locks = 100, .salt = "1"}};
-};
-
-class ExactLedgerTest : public LedgerTest {
- protected:
-  ExactLedgerTest() { look_by(Accuracy::exact); }
-};
 
 TEST_F(ExactLedgerTest, ALockOnTwoServersIsALockOnEach) {
   const std::string other_server = "127.0.0.1:2";
-  ledger_.facts(
+  ledger_->facts(
       {.store = "redis", .endpoint = other_server, .way = "script", .accuracy = Accuracy::exact});
   see(held(1s, "a"));
-  ledger_.seen(other_server, held(1s, "a"));
+  ledger_->seen(other_server, held(1s, "a"));
   see(free(3s));
   const Picture all = picture();
   ASSERT_EQ(all.families.size(), 2U);
@@ -81,20 +31,6 @@ TEST_F(ExactLedgerTest, ALockOnTwoServersIsALockOnEach) {
   }
 }
 
-TEST_F(LedgerTest, AnEndAfterTheTtlIsAnExpiry) {
-  look_by(Accuracy::at_least);
-  see(held(1s, "a", 2s));
-  see(free(3s + 50ms));
-  const FamilyPicture seen = figures();
-  EXPECT_EQ(seen.expired_while_held, 1U);
-  EXPECT_EQ(seen.releases, 0U);
-  EXPECT_NEAR(seconds(seen.holds.max), 2, 0.001) << "it was lost when its TTL ended";
-  const Picture all = picture();
-  const Finding* const found = finding(all, "expired");
-  ASSERT_TRUE(found);
-  EXPECT_THAT(found->evidence, HasSubstr("the holder died or overran"));
-}
-
 /// The reports of a source about one lock, and the expected events.
 struct Story {
   std::string what;
@@ -106,29 +42,8 @@ struct Story {
 
 TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
   using enum Accuracy;
-  const auto ended = [](Sighting sighting, Ending how) {
-    sighting.ended = how;
-    return sighting;
-  };
-  const auto with_key_of_its_own = [](Sighting sighting) {
-    sighting.shape = Shape::etcd_queue;
-    return sighting;
-  };
-  const auto unchanged = [](Sighting sighting) {
-    sighting.changes = 0;
-    return sighting;
-  };
   const auto by_store = [](Sighting sighting) {
     sighting.extended_by_store = true;
-    return sighting;
-  };
-  const auto changes = [](Sighting sighting, std::uint64_t number) {
-    sighting.changes = number;
-    return sighting;
-  };
-  const auto late = [](Sighting sighting) {
-    sighting.late = true;
-    sighting.changes = 9;
     return sighting;
   };
   const std::vector<Story> stories{
@@ -165,7 +80,7 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
        "stolen"},
       {"nobody steals from contenders with keys of their own",
        exact,
-       {with_key_of_its_own(held(1s, "a")), with_key_of_its_own(held(2s, "b"))},
+       {shaped(held(1s, "a"), Shape::etcd_queue), shaped(held(2s, "b"), Shape::etcd_queue)},
        {.acquisitions = 2, .releases = 1}},
       {"where changes come as one it may be theft, or a release and a grant",
        at_least,
@@ -268,10 +183,9 @@ TEST_F(LedgerTest, SaysHowHoldingsBeganAndEnded) {
                       counts.thin_margins);
   };
   for (const Story& story : stories) {
-    Ledger ledger({.salt = "1"});
-    ledger.facts({.store = "redis", .endpoint = script_server, .accuracy = story.accuracy});
-    for (const Sighting& sighting : story.seen) ledger.seen(script_server, sighting);
-    const Picture all = ledger.read(begin_ + 60s);
+    watch(story.accuracy);
+    for (const Sighting& sighting : story.seen) see(sighting);
+    const Picture all = picture();
     ASSERT_EQ(all.families.size(), 1U) << story.what;
     const FamilyPicture& figures = all.families.front();
     EXPECT_EQ(counts_of(figures), counts_of(story.follows)) << story.what;
@@ -291,77 +205,6 @@ TEST_F(ExactLedgerTest, ALongerTtlIsARenewalAndItsMarginCounts) {
   EXPECT_NEAR(seen.margin_min.value(), 1, 0.001);
 }
 
-TEST_F(ExactLedgerTest, ALockThatIsNotRenewedAnyMoreIsSaidBeforeItIsLost) {
-  for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s));
-  EXPECT_EQ(figures(5s).renewal_stopped_now, 0U);
-  EXPECT_EQ(figures(7s).renewal_stopped_now, 1U);
-  const Picture all = picture(7s);
-  EXPECT_TRUE(finding(all, "renewal_stopped"));
-}
-
-TEST_F(ExactLedgerTest, ARenewalIsNotOverdueWhileTheWatchIsLateOrBlind) {
-  for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s));
-  ledger_.seen_until(script_server, begin_ + 4500ms);
-  EXPECT_EQ(figures(7s).renewal_stopped_now, 0U) << "its renewal may wait for a look";
-  EXPECT_NEAR(figures(7s).oldest_hold, 4.5, 0.001);
-  ledger_.seen_until(script_server, TimePoint::max());
-  EXPECT_EQ(figures(7s).renewal_stopped_now, 1U);
-
-  Ledger other({.salt = "1"});
-  other.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
-  for (int second = 0; second < 5; ++second) {
-    other.seen(script_server, held(second * 1s, "a", 5s));
-  }
-  const auto family = [&](Duration at) { return other.read(begin_ + at).families.front(); };
-  EXPECT_FALSE(family(4s).blind);
-  other.blind(script_server, begin_ + 4500ms, "connection refused");
-  other.blind(script_server, begin_ + 6s, "WRONGPASS");
-  const Picture blind = other.read(begin_ + 7s);
-  EXPECT_EQ(blind.families.front().renewal_stopped_now, 0U);
-  EXPECT_NEAR(blind.families.front().oldest_hold, 4.5, 0.001) << "it stands still";
-  EXPECT_TRUE(blind.families.front().blind);
-  EXPECT_EQ(blind.families.front().sight, Accuracy::at_least);
-  EXPECT_NEAR(blind.sources.front().blind_for, 2.5, 0.001);
-  ASSERT_TRUE(finding(blind, "blind"));
-  EXPECT_THAT(finding(blind, "blind")->evidence, HasSubstr("2.5 s (WRONGPASS)"));
-  other.sees(script_server, begin_ + 10s);
-  EXPECT_TRUE(family(11s).blind) << "its state is not known before a TTL has passed";
-  EXPECT_EQ(family(14s).renewal_stopped_now, 0U);
-  EXPECT_FALSE(family(16s).blind);
-  EXPECT_EQ(family(16s).sight, Accuracy::at_least) << "there was a gap";
-  Sighting still = held(16s, "a", 5s);
-  still.changes = 0;
-  other.seen(script_server, still);
-  EXPECT_NEAR(family(17s).oldest_hold, 1, 0.001) << "it may have been another holding before";
-}
-
-TEST_F(ExactLedgerTest, AfterAnOutageAGrantIsOneOfAKnownLockToo) {
-  see(held(1s, "a"));
-  see(free(2s));
-  for (int outage = 1; outage <= 4; ++outage) {
-    const Duration at = outage * 10s;
-    ledger_.blind(script_server, begin_ + at, "connection refused");
-    ledger_.sees(script_server, begin_ + at + 1s);
-    see(held(at + 2s, "b"));
-    see(free(at + 3s));
-  }
-  EXPECT_EQ(figures().acquisitions, 5U);
-  EXPECT_EQ(figures().releases, 5U);
-  EXPECT_EQ(figures().holds.count(), 5U);
-}
-
-TEST_F(ExactLedgerTest, NothingIsExactBeforeTheFirstLookAtAllLocks) {
-  SourceFacts facts{.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact};
-  facts.progress = "9 keys left";
-  ledger_.facts(facts);
-  see(held(1s, "a"));
-  EXPECT_EQ(figures().sight, Accuracy::at_least);
-  EXPECT_EQ(picture().sources.front().facts.accuracy, Accuracy::at_least);
-  facts.progress.clear();
-  ledger_.facts(facts);
-  EXPECT_EQ(figures().sight, Accuracy::exact);
-}
-
 TEST_F(ExactLedgerTest, OwnersThatWereNotLookedAtAreNotOneOwner) {
   for (int i = 0; i < 200; ++i) {
     see(held(i * 100ms, i % 20 == 0 ? "owner" + std::to_string(i % 100) : ""));
@@ -376,54 +219,37 @@ TEST_F(ExactLedgerTest, OwnersThatWereNotLookedAtAreNotOneOwner) {
 }
 
 TEST_F(LedgerTest, LengthsOfTheFewThatWereSeenWholeAreWithheld) {
-  look_by(Accuracy::at_least);
+  watch(Accuracy::at_least);
   see(held(1s, "a", 100s));
   see(free(5s));
   EXPECT_NEAR(figures().hold.p50, 4, 0.1);
-  Sighting passed = free(6s);
-  passed.changes = 40;
-  passed.late = true;
-  see(std::move(passed));
+  see(late(free(6s), 40));
   const FamilyPicture seen = figures();
   EXPECT_NEAR(seen.hold_share, 1.0 / 21, 0.01);
   EXPECT_FALSE(seen.hold.any());
-  EXPECT_FALSE(ledger_.usage(begin_ + 60s).hold.count() > 0);
+  EXPECT_FALSE(ledger_->usage(begin_ + 60s).hold.count() > 0);
 }
 
 TEST_F(LedgerTest, ChangesOfRenewedLocksAreNoHoldings) {
-  look_by(Accuracy::at_least);
+  watch(Accuracy::at_least);
   see(held(1s, "a", 5s));
   see(held(2s, "a", 5s));
   see(free(3s));
-  Sighting passed = free(9s);
-  passed.changes = 12;
-  see(std::move(passed));
+  see(changes(free(9s), 12));
   EXPECT_EQ(figures().renewals, 1U);
   EXPECT_EQ(figures().acquisitions, 2U) << "it may have been one, renewed ten times";
 }
 
 TEST_F(ExactLedgerTest, ALookAtWaitersLeavesTheRestAsItIs) {
   see(held(1s, "a"));
-  Sighting waiters = free(2s);
-  waiters.waiters = 3;
-  waiters.only_waiters = true;
-  see(std::move(waiters));
+  Sighting only = waited_for(free(2s), 3);
+  only.only_waiters = true;
+  see(std::move(only));
   EXPECT_EQ(figures().waiting_now, 3U);
   EXPECT_EQ(figures().held_now, 1U);
   see(free(3s));
   EXPECT_EQ(figures().waiting_now, 3U) << "that look did not count them";
   EXPECT_NEAR(figures().hold.p50, 2, 0.1);
-}
-
-TEST_F(ExactLedgerTest, ALockWithoutATtlMayLeak) {
-  Sighting leaking = held(1s, "a", 0s);
-  leaking.no_ttl = true;
-  see(std::move(leaking));
-  see(held(1s, "b", 10s, "lock:b"));
-  EXPECT_EQ(figures(5s).without_ttl_now, 1U);
-  const Picture all = picture(5s);
-  ASSERT_TRUE(finding(all, "no_ttl"));
-  EXPECT_EQ(finding(all, "no_ttl")->lock, "lock:a");
 }
 
 TEST_F(ExactLedgerTest, AWaiterThatIsGrantedTheLockHasWaited) {
@@ -441,69 +267,6 @@ TEST_F(ExactLedgerTest, AWaiterThatIsGrantedTheLockHasWaited) {
   EXPECT_EQ(seen.most_waiting, 2U);
 }
 
-TEST_F(ExactLedgerTest, NothingIsConcludedAcrossATimeInWhichNobodySaw) {
-  see(held(1s, "a", 2s));
-  ledger_.blind(script_server, begin_ + 2s, "connection refused");
-  EXPECT_TRUE(finding(picture(4s), "blind") != nullptr);
-  ledger_.sees(script_server, begin_ + 10s);
-  Sighting later = held(11s, "b");
-  later.changes = 0;
-  see(std::move(later));
-  const FamilyPicture seen = figures(12s);
-  EXPECT_EQ(seen.expired_while_held, 0U);
-  EXPECT_EQ(seen.owner_changed, 0U);
-  EXPECT_EQ(seen.releases, 0U);
-  EXPECT_NEAR(picture(12s).sources.front().blind_seconds, 8, 0.001);
-}
-
-TEST_F(LedgerTest, WhatIsNotSeenAgainAfterAnOutageIsFree) {
-  look_by(Accuracy::at_least);
-  Sighting gone = held(1s, "a", 0s);
-  gone.no_ttl = true;
-  gone.waiters = 2;
-  see(gone);
-  see(held(1s, "b", 100s, "lock:b"));
-  ledger_.blind(script_server, begin_ + 2s, "connection refused");
-  ledger_.sees(script_server, begin_ + 5s);
-  Sighting still = held(6s, "b", 95s, "lock:b");
-  still.changes = 0;
-  see(std::move(still));
-  EXPECT_EQ(figures(20s).held_now, 2U) << "the source may still tell of it";
-  const FamilyPicture seen = figures(70s);
-  EXPECT_EQ(seen.held_now, 1U);
-  EXPECT_EQ(seen.waiting_now, 0U);
-  EXPECT_EQ(seen.without_ttl_now, 0U);
-  EXPECT_EQ(seen.releases + seen.expired_while_held + seen.undecided, 0U) << "nobody saw its end";
-  EXPECT_EQ(figures(71s).held_now, 1U);
-  gone.at = begin_ + 80s;
-  gone.changes = 0;
-  see(std::move(gone));
-  EXPECT_EQ(figures(80s).held_now, 2U);
-  EXPECT_EQ(figures(80s).acquisitions, 2U) << "it was held all the time, and is no new one";
-}
-
-TEST_F(ExactLedgerTest, LocksThatWereFreedInAnOutageMakeRoomForNewOnes) {
-  for (int i = 0; i < 100; ++i) see(held(1s, "a", 10s, "lock:" + std::to_string(i)));
-  ledger_.blind(script_server, begin_ + 2s, "connection refused");
-  ledger_.sees(script_server, begin_ + 3s);
-  picture(70s);
-  for (int i = 0; i < 50; ++i) see(held(90s, "a", 10s, "new:" + std::to_string(i)));
-  EXPECT_EQ(picture(91s).locks_unfollowed, 0U);
-}
-
-TEST_F(ExactLedgerTest, AnOutageIsNoPauseOfTheApplication) {
-  for (int second = 0; second < 60; ++second) {
-    if (second == 20) ledger_.blind(script_server, begin_ + 20s, "connection refused");
-    if (second == 40) ledger_.sees(script_server, begin_ + 40s);
-    if (second >= 20 && second < 40) continue;
-    see(held(second * 1s + 100ms, "a"));
-    see(free(second * 1s + 200ms));
-  }
-  EXPECT_NEAR(ledger_.usage(begin_ + 60s).dispersion.value(), 0, 0.001);
-  ledger_.blind(script_server, begin_ + 60s, "connection refused");
-  EXPECT_NEAR(ledger_.usage(begin_ + 90s).dispersion.value(), 0, 0.001) << "nor is one that lasts";
-}
-
 TEST_F(ExactLedgerTest, AClientThatUsesSeveralFamiliesIsOne) {
   for (int i = 0; i < 10; ++i) {
     for (const char* lock : {"order:1", "user:1", "mail:1"}) {
@@ -511,11 +274,11 @@ TEST_F(ExactLedgerTest, AClientThatUsesSeveralFamiliesIsOne) {
       see(free(i * 1s + 500ms, lock));
     }
   }
-  EXPECT_NEAR(static_cast<double>(ledger_.usage(begin_ + 10s).owners), 10, 1) << "an estimate";
+  EXPECT_NEAR(static_cast<double>(ledger_->usage(begin_ + 10s).owners), 10, 1) << "an estimate";
 }
 
 TEST_F(ExactLedgerTest, IsWatchedFromTheBeginningEvenIfNothingHappens) {
-  ledger_.begin(begin_);
+  ledger_->begin(begin_);
   EXPECT_EQ(picture(5s).watched, 5s);
 }
 
@@ -534,30 +297,12 @@ TEST_F(ExactLedgerTest, BeyondItsBoundLocksAreOnlyCounted) {
   EXPECT_LE(all.worst.size(), 20U);
 }
 
-TEST_F(ExactLedgerTest, OneClientThatTakesMostIsAHog) {
-  for (int i = 0; i < 200; ++i) {
-    see(held(i * 100ms, i % 10 == 0 ? "b" : "a"));
-    see(free(i * 100ms + 50ms));
-  }
-  EXPECT_NEAR(figures(20s).largest_share, 0.9, 0.02);
-}
-
-TEST_F(LedgerTest, AFamilyInWhichNothingHappenedYetIsSeenAsItsSourceSees) {
-  look_by(Accuracy::at_least);
-  Sighting first = held(0s, "a");
-  first.changes = 0;
-  see(std::move(first));
-  EXPECT_EQ(figures().sight, Accuracy::at_least);
-}
-
 TEST_F(LedgerTest, HoldingsThatOnlyTheirChangesTellOfAreCounted) {
-  look_by(Accuracy::at_least);
+  watch(Accuracy::at_least);
   see(held(1s, "a"));
   see(free(2s));
   EXPECT_EQ(figures().sight, Accuracy::exact) << "nothing came together";
-  Sighting passed = free(3s);
-  passed.changes = 4;
-  see(std::move(passed));
+  see(changes(free(3s), 4));
   const FamilyPicture seen = figures();
   EXPECT_EQ(seen.acquisitions, 3U);
   EXPECT_EQ(seen.releases, 3U);
@@ -565,219 +310,24 @@ TEST_F(LedgerTest, HoldingsThatOnlyTheirChangesTellOfAreCounted) {
   EXPECT_EQ(seen.sight, Accuracy::at_least);
 }
 
-TEST_F(LedgerTest, WhereChangesWereMissedFiguresAreLowerBounds) {
-  for (const Accuracy accuracy : {Accuracy::at_least, Accuracy::exact}) {
-    look_by(accuracy);
-    see(held(1s, "a"));
-    see(free(2s));
-    ledger_.missed(script_server, 1, "too many");
-    EXPECT_EQ(figures().sight, Accuracy::at_least);
-  }
-}
-
-TEST_F(ExactLedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
-  for (int second = 0; second < 60; ++second) {
-    Sighting queue = held(second * 1s, "a", 100s);
-    queue.waiters = static_cast<std::uint64_t>(second);
-    see(std::move(queue));
-  }
-  const Picture all = picture(60s);
-  const Finding* const found = finding(all, "convoy");
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->lock, "lock:a");
-}
-
-/// A queue at which clients arrive at 95 % of what the lock can grant: 10 sections a second,
-/// arrivals and holds drawn from exponential distributions.
-TEST_F(ExactLedgerTest, AStationaryQueueIsNoConvoy) {
-  std::mt19937 random(7);  // NOLINT: the same each time
-  const auto draw = [&](double rate) {
-    const double uniform = (static_cast<double>(random()) + 0.5) / 4294967296.0;
-    return Duration(static_cast<std::int64_t>(-std::log(uniform) / rate * 1e9));
-  };
-  Duration arrives = draw(9.5), ends = Duration::max(), read_at = 10s;
-  std::uint64_t waiting = 0, most = 0;
-  int client = 0;
-  while (arrives < 1h) {
-    const Duration now = std::min(arrives, ends);
-    for (; read_at < now; read_at += 10s) {
-      ASSERT_FALSE(finding(picture(read_at), "convoy")) << seconds(read_at);
-    }
-    const bool arrival = arrives <= ends;
-    if (arrival) arrives = now + draw(9.5);
-    if (arrival && ends != Duration::max()) {
-      ++waiting;
-    } else if (!arrival && waiting == 0) {
-      see(free(now));
-      ends = Duration::max();
-      continue;
-    } else {
-      if (!arrival) --waiting;
-      ++client;
-      ends = now + draw(10);
-    }
-    Sighting seen = held(now, std::to_string(client), 100s);
-    seen.ended = Ending::released;
-    seen.waiters = waiting;
-    most = std::max(most, waiting);
-    see(std::move(seen));
-  }
-  EXPECT_GT(most, 50U) << "the queue is long at times";
-}
-
-TEST_F(ExactLedgerTest, AFindingIsOverAfterAWhileAndBeginsAnew) {
-  ledger_.begin(begin_);
-  const auto expire = [&](Duration at) {
-    see(held(at, "a", 2s));
-    see(free(at + 2s));
-  };
-  expire(10s);
-  EXPECT_FALSE(finding(picture(13s), "expired")->over);
-  EXPECT_FALSE(finding(picture(10min), "expired")->over);
-  const Picture later = picture(11min);
-  const Finding* over = finding(later, "expired");
-  ASSERT_TRUE(over && over->over) << "it stays in the report";
-  EXPECT_EQ(over->first_seconds, 13);
-  EXPECT_EQ(over->last_seconds, 13);
-  expire(20min);
-  const Picture again = picture(21min);
-  EXPECT_FALSE(finding(again, "expired")->over);
-  EXPECT_EQ(finding(again, "expired")->times, 2U);
-  EXPECT_EQ(finding(again, "expired")->first_seconds, 1260);
-}
-
-TEST_F(ExactLedgerTest, AnOutageIsOverAfterAWhile) {
-  ledger_.blind(script_server, begin_ + 1s, "connection refused");
-  ledger_.sees(script_server, begin_ + 1050ms);
-  EXPECT_FALSE(finding(picture(2s), "blind")->over);
-  EXPECT_TRUE(finding(picture(1h), "blind")->over);
-}
-
-TEST_F(ExactLedgerTest, AStateThatWasFoundStaysInTheReportWithItsNumberAndItsLock) {
-  for (const char* lock : {"lock:a", "lock:b"}) {
-    for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s, lock));
-  }
-  EXPECT_EQ(finding(picture(7s), "renewal_stopped")->times, 2U);
-  for (const char* lock : {"lock:a", "lock:b"}) see(free(9s, lock));
-  const Picture all = picture(20s);
-  const Finding* const found = finding(all, "renewal_stopped");
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->times, 2U);
-  EXPECT_EQ(found->last_seconds, 7);
-  EXPECT_THAT(found->lock.value_or(""), testing::StartsWith("lock:"));
-}
-
-TEST_F(ExactLedgerTest, FindingsNameALockHoweverManyOthersAreWorse) {
-  for (int i = 0; i < 40; ++i) {
-    const std::string lock = "worse:" + std::to_string(i);
-    for (int round = 0; round < 3; ++round) {
-      see(held(round * 10s, "a", 2s, lock));
-      see(free(round * 10s + 2s, lock));
-    }
-  }
-  see(held(1s, "a", 2s, "mild:1"));
-  see(free(3s, "mild:1"));
-  const Picture all = picture();
-  for (const Finding& one : all.findings) EXPECT_TRUE(one.lock) << one.kind << one.family;
-}
-
-TEST_F(ExactLedgerTest, OwnersThatWereNotReadAreNoHog) {
-  for (int i = 0; i < 1000; ++i) {
-    Sighting seen = held(i * 10ms, i % 50 == 0 ? std::to_string(i % 20) : "");
-    seen.waiters = 1;
-    see(std::move(seen));
-    see(free(i * 10ms + 5ms));
-  }
-  EXPECT_FALSE(finding(picture(20s), "hog"));
-}
-
 TEST_F(LedgerTest, TheFirstRowOfATableIsAnAcquisition) {
-  Ledger ledger({.salt = "1"});
-  ledger.begin(begin_);
-  Sighting row = held(3s, "a");
-  row.shape = Shape::table_row;
+  ledger_->begin(begin_);
+  Sighting row = shaped(held(3s, "a"), Shape::table_row);
   row.holders.front().since = begin_ + 2900ms;
-  ledger.seen(script_server, std::move(row));
-  EXPECT_EQ(ledger.read(begin_ + 5s).families.front().acquisitions, 1U);
-}
-
-TEST_F(LedgerTest, AHoldingIsLongByWhatIsUsualOrByAnHour) {
-  const auto long_at = [&](Ledger& ledger, Duration at) {
-    return ledger.read(begin_ + at).families.front().held_long_now;
-  };
-  const auto watching = [&](LedgerOptions options = {}) {
-    options.salt = "1";
-    auto ledger = std::make_unique<Ledger>(options);
-    ledger->facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
-    return ledger;
-  };
-  const auto first = watching();
-  first->seen(script_server, held(1s, "a", 0s));
-  EXPECT_EQ(long_at(*first, 59min), 0U);
-  EXPECT_EQ(long_at(*first, 61min), 1U) << "nothing to compare with";
-
-  const auto few = watching();
-  few->seen(script_server, held(1s, "a", 0s));
-  few->seen(script_server, free(2s));
-  few->seen(script_server, held(3s, "a", 0s));
-  EXPECT_EQ(long_at(*few, 62s), 0U);
-  EXPECT_EQ(long_at(*few, 64s), 1U) << "20 times the longest, and a minute";
-
-  const auto weekly = watching();
-  weekly->seen(script_server, held(1s, "a", 24h));
-  weekly->seen(script_server, free(2h));
-  weekly->seen(script_server, held(168h, "a", 24h));
-  EXPECT_EQ(long_at(*weekly, 171h), 0U) << "a job that takes two hours as a rule";
-
-  const auto leader = watching();
-  for (Duration at = 1s; at < 2h; at += 10s) leader->seen(script_server, held(at, "a", 15s));
-  EXPECT_EQ(long_at(*leader, 2h), 0U) << "it is renewed in time";
-
-  const auto declared = watching({.never_released = {"lock:*"}});
-  declared->seen(script_server, held(1s, "a", 24h));
-  EXPECT_EQ(long_at(*declared, 2h), 0U);
-}
-
-TEST_F(ExactLedgerTest, AFamilyThatIsNeverReleasedDoesNotExpireEachTime) {
-  for (int i = 0; i < 20; ++i) {
-    see(held(i * 60s, "a", 50s));
-    see(free(i * 60s + 50s));
-  }
-  const Picture all = picture(20min);
-  EXPECT_EQ(all.families.front().expired_while_held, 5U) << "then it is recognized";
-  EXPECT_EQ(all.families.front().lapsed, 15U);
-  EXPECT_TRUE(finding(all, "never_released"));
-  // What overruns is taken by others.
-  see(held(20min, "a", 50s));
-  see(free(20min + 50s));
-  see(held(20min + 51s, "b", 50s));
-  see(free(20min + 101s));
-  EXPECT_EQ(figures(22min).taken_over, 1U);
-  EXPECT_EQ(figures(22min).expired_while_held, 6U);
-}
-
-TEST_F(LedgerTest, AFamilyThatIsDeclaredNeverReleasedDoesNotExpire) {
-  Ledger ledger({.never_released = {"lock:*"}, .salt = "1"});
-  ledger.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
-  for (int i = 0; i < 3; ++i) {
-    ledger.seen(script_server, held(i * 50s, std::to_string(i), 50s));
-    ledger.seen(script_server, free((i + 1) * 50s));
-  }
-  const FamilyPicture seen = ledger.read(begin_ + 10min).families.front();
-  EXPECT_EQ(seen.expired_while_held + seen.taken_over, 0U);
-  EXPECT_EQ(seen.lapsed, 3U);
+  see(std::move(row));
+  EXPECT_EQ(figures(5s).acquisitions, 1U);
 }
 
 TEST_F(LedgerTest, OwnersAreShownToThoseWhoAsk) {
-  Ledger ledger({.shows_owners = true, .salt = "1"});
+  watch(Accuracy::exact, {.shows_owners = true});
   Sighting seen = held(1s, "0123456789abcdef0123");
-  ledger.seen(script_server, seen);
-  EXPECT_EQ(ledger.read(begin_ + 2s).worst.front().holder, "0123456789ab...")
+  see(seen);
+  EXPECT_EQ(picture(2s).worst.front().holder, "0123456789ab...")
       << "the whole token may be all that a release needs";
   seen.lock = "lock:b";
   seen.holders.front().about = "pid 17, worker, 10.0.0.7";
-  ledger.seen(script_server, seen);
-  const Picture all = ledger.read(begin_ + 2s);
+  see(seen);
+  const Picture all = picture(2s);
   EXPECT_TRUE(std::ranges::any_of(all.worst, [](const LockPicture& lock) {
     return lock.holder == "pid 17, worker, 10.0.0.7";
   }));
@@ -785,19 +335,10 @@ TEST_F(LedgerTest, OwnersAreShownToThoseWhoAsk) {
 
 TEST_F(ExactLedgerTest, KeysThatAreNoLocksAreCounted) {
   for (int look = 0; look < 5; ++look) {
-    for (const char* key : {"lock:config", "lock:page"}) ledger_.no_lock(script_server, key);
+    for (const char* key : {"lock:config", "lock:page"}) ledger_->no_lock(script_server, key);
   }
   EXPECT_EQ(picture(2s).sources.front().no_locks, 2U);
   EXPECT_EQ(picture(2s).sources.front().a_no_lock, "lock:config");
-}
-
-TEST_F(LedgerTest, ALockHeldForLongerThanAllowedIsSaid) {
-  Ledger strict({.held_longer = 5s, .salt = "1"});
-  strict.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
-  strict.seen(script_server, held(1s, "a", 100s));
-  EXPECT_FALSE(finding(strict.read(begin_ + 5s), "held_long") != nullptr);
-  const Picture late = strict.read(begin_ + 7s);
-  EXPECT_TRUE(finding(late, "held_long") != nullptr);
 }
 
 TEST_F(ExactLedgerTest, LocksThatAreFreeForAWhileMakeRoomForNewOnes) {
@@ -812,16 +353,12 @@ TEST_F(ExactLedgerTest, LocksThatAreFreeForAWhileMakeRoomForNewOnes) {
 }
 
 TEST_F(LedgerTest, AFamilyHasWhatTheResultFileTellsOfIt) {
-  look_by(Accuracy::at_least);
-  ledger_.facts({.store = "etcd", .endpoint = "127.0.0.1:2"});
-  for (const char* lock : {"lock:a", "lock:b"}) {
-    Sighting leaking = held(1s, "a", 0s, lock);
-    leaking.no_ttl = true;
-    see(std::move(leaking));
-  }
+  watch(Accuracy::at_least);
+  ledger_->facts({.store = "etcd", .endpoint = "127.0.0.1:2"});
+  for (const char* lock : {"lock:a", "lock:b"}) see(for_ever(1s, "a", lock));
   see(free(3s));
-  ledger_.missed(script_server, 7, "too many");
-  ledger_.missed("127.0.0.1:2", 1000, "too many");
+  ledger_->missed(script_server, 7, "too many");
+  ledger_->missed("127.0.0.1:2", 1000, "too many");
   const FamilyPicture seen = figures();
   EXPECT_EQ(seen.source, "script");
   EXPECT_EQ(seen.accuracy, "at_least");
@@ -829,16 +366,13 @@ TEST_F(LedgerTest, AFamilyHasWhatTheResultFileTellsOfIt) {
   EXPECT_NEAR(seen.hold.mean, 2, 0.03);
   EXPECT_EQ(seen.missed, 7U) << "of its own store only";
   EXPECT_FALSE(seen.wait || seen.waiting_now) << "the store does not tell who waits";
-  Sighting queue = held(61s, "c");
-  queue.waiters = 5;
-  see(std::move(queue));
+  see(waited_for(held(61s, "c"), 5));
   EXPECT_TRUE(figures(62s).wait);
   EXPECT_EQ(figures(62s).waiting_now, 5U);
 }
 
 TEST_F(LedgerTest, ALocksHistoryCountsFromTheBeginningOfTheWatch) {
-  ledger_.begin(begin_);
-  look_by(Accuracy::exact);
+  watch(Accuracy::exact);
   see(held(5s, "a"));
   see(free(7s));
   const LockPicture lock = picture().worst.at(0);
@@ -851,12 +385,9 @@ TEST_F(LedgerTest, ALocksHistoryCountsFromTheBeginningOfTheWatch) {
 }
 
 TEST_F(LedgerTest, FamiliesBeyondTheirBoundAreOne) {
-  Ledger small({.most_families = 2, .salt = "1"});
-  small.facts({.store = "redis", .endpoint = script_server, .accuracy = Accuracy::exact});
-  for (const char* lock : {"a:1", "b:1", "c:1", "d:1"}) {
-    small.seen(script_server, held(1s, "x", 10s, lock));
-  }
-  const Picture all = small.read(begin_ + 2s);
+  watch(Accuracy::exact, {.most_families = 2});
+  for (const char* lock : {"a:1", "b:1", "c:1", "d:1"}) see(held(1s, "x", 10s, lock));
+  const Picture all = picture(2s);
   EXPECT_EQ(all.families.size(), 3U);
   EXPECT_EQ(all.families.back().family, "other");
   EXPECT_EQ(all.families.back().acquisitions, 2U);

@@ -36,7 +36,6 @@ class EtcdClient {
     value(etcd_.transact("", {.then = {write}}));
   }
   void remove(const std::string& key) { value(etcd_.remove_key("", key)); }
-  std::int64_t revision() { return value(etcd_.transact("", {}))->revision; }
   /// A key named as by etcd's own lock.
   static std::string queued(const std::string& lock, etcd::LeaseId lease) {
     return fmt::format("{}/{:x}", lock, static_cast<std::uint64_t>(lease));
@@ -91,32 +90,6 @@ TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
   ASSERT_TRUE(seen_.await_free("queue/a", handed_on->at));
 }
 
-TEST_F(WatchedEtcd, ALeaseTellsHowLongItsHolderHas) {
-  const Running watch("etcd", server().url(), {.locks = {"single/*"}}, seen_);
-  const auto lease = client_.grant(30);
-  client_.put("single/a", lease);
-  const auto held = seen_.await_ttl("single/a");
-  ASSERT_TRUE(held);
-  EXPECT_EQ(held->shape, Shape::etcd_key);
-  EXPECT_FALSE(held->no_ttl);
-  EXPECT_LE(*held->ttl_left, std::chrono::seconds(30));
-  EXPECT_GE(*held->ttl_left, std::chrono::seconds(20));
-  client_.revoke(lease);
-  const auto free = seen_.await_free("single/a", held->at);
-  ASSERT_TRUE(free);
-  EXPECT_EQ(free->ended, Ending::released);
-}
-
-TEST_F(WatchedEtcd, AnExpiredLeaseIsALostSession) {
-  const Running watch("etcd", server().url(), {.locks = {"single/*"}}, seen_);
-  client_.put("single/b", client_.grant(2));
-  ASSERT_TRUE(seen_.await_ttl("single/b"));
-  const auto free =
-      seen_.await("single/b", [](const Sighting& one) { return one.holders.empty(); });
-  ASSERT_TRUE(free);
-  EXPECT_NE(free->ended, Ending::released);
-}
-
 TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
   client_.put("old/a", 0);
   const Running watch("etcd", server().url(), {.locks = {"old/*"}}, seen_);
@@ -167,18 +140,6 @@ TEST_F(WatchedEtcd, ManyHoldingsAreAllSeen) {
     }
     return grants == kHoldings && releases == kHoldings;
   })) << grants;
-  client_.revoke(lease);
-}
-
-TEST_F(WatchedEtcd, TheWatchChangesNothing) {
-  const auto lease = client_.grant(30);
-  client_.put("quiet/a", lease);
-  const std::int64_t before = client_.revision();
-  {
-    const Running watch("etcd", server().url(), {.locks = {"quiet/*"}}, seen_);
-    ASSERT_TRUE(seen_.await_ttl("quiet/a"));
-  }
-  EXPECT_EQ(client_.revision(), before);
   client_.revoke(lease);
 }
 

@@ -69,7 +69,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return real(thread, attributes, start, argument);
 }
 // std::random_device::operator(), which may ask the processor.
-unsigned int _ZNSt13random_device9_M_getvalEv(void*) {
+unsigned int _ZNSt13random_device9_M_getvalEv(void*) {  // NOLINT(readability-identifier-naming)
   note("std::random_device");
   return 4;
 }

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <set>
 
 #include "strategies/programs/program.h"
 #include "tests/support/eventually.h"
@@ -165,12 +166,60 @@ TEST(Client, IsAStrategyWithTheTraitsThatItTells) {
   EXPECT_EQ(client_of(**added)->library, "L");
 }
 
+TEST(Fleet, HasAProcessForAsManyClientsAsAskedWithTheCpuOfItsTree) {
+  Client client = told(R"({"store":"redis"})", "counted");
+  client.command = R"(read a; echo '{"id":0,"store":"redis"}'; read b)";
+  ASSERT_TRUE(add(client));
+  const Endpoints endpoints;
+  StrategyOptions options;
+  options.clients_per_process = 2;
+  Services services;
+  const auto env = make_system_env(1);
+  Fleet fleet;
+  std::set<Process*> processes;
+  for (const int number : {0, 1, 2}) {
+    const Context context{.endpoints = endpoints,
+                          .options = options,
+                          .env = *env,
+                          .services = services,
+                          .client = number,
+                          .urls = {"redis://127.0.0.1:1"}};
+    const auto process = fleet.process_of(client, context, kPatience);
+    ASSERT_TRUE(process) << process.error();
+    processes.insert(*process);
+  }
+  EXPECT_EQ(processes.size(), 2U);
+  std::set<pid_t> leaders;
+  const auto of_tree = [&](pid_t leader) {
+    leaders.insert(leader);
+    return 1.5;
+  };
+  EXPECT_EQ(fleet.cpu_seconds(of_tree), 3);
+  EXPECT_EQ(leaders.size(), 2U);
+  EXPECT_EQ(fleet.cpu_seconds({}), 0) << "nobody can tell";
+}
+
+TEST(Client, KeepsOfItsAnswerOnlyWhatIsKnownAndNoPassword) {
+  const auto asked = ask(
+      {.name = "tells",
+       .command =
+           R"(read a; echo '{"id":0,"name":"by sesame","store":"redis","urls":"sesame"}'; read b)",
+       .about = {}},
+      {{"redis", {"redis://:sesame@127.0.0.1:1"}}});
+  ASSERT_TRUE(asked) << asked.error();
+  EXPECT_EQ(Json::parse(asked->about), Json({{"name", "by ***"}, {"store", "redis"}}));
+}
+
 TEST(Client, IsRefusedWithWhatIsAllowed) {
   EXPECT_THAT(add(told("{}", "a")).error(), HasSubstr("redis, memcached"));
   EXPECT_THAT(add(told(R"({"store":"redis","traits":{"waiting":"sometimes"}})", "b")).error(),
               HasSubstr("poll"));
   EXPECT_THAT(add(told(R"({"store":"redis","traits":{"fencing":1}})", "c")).error(),
               HasSubstr("fencing"));
+  EXPECT_THAT(add(told(R"({"store":"redis","traits":{"expiry":3}})", "d")).error(),
+              HasSubstr("expiry is none of"));
+  EXPECT_THAT(add(told(R"({"store":"redis","traits":{"wating":"queue"}})", "e")).error(),
+              HasSubstr("\"wating\" is none of fencing"));
   ASSERT_TRUE(add(told(R"({"store":"redis"})", "twice")));
   EXPECT_TRUE(add(told(R"({"store":"redis"})", "twice")));
   EXPECT_THAT(add({.name = "twice", .command = "false", .about = R"({"store":"redis"})"}).error(),

@@ -29,15 +29,6 @@ class FakePubSub : public ConnectionFactory {
     return std::make_unique<Client>(*this);
   }
 
-  /// Whether subscriptions are confirmed immediately, or only by confirm().
-  void confirm_at_once(bool at_once) {
-    const std::scoped_lock lock(mutex_);
-    confirms_ = at_once;
-  }
-  void confirm(const std::string& channel) {
-    const std::scoped_lock lock(mutex_);
-    push({Push::Kind::subscribed, channel});
-  }
   /// Each subscription breaks the connection, as without permission.
   void refuse_subscriptions() {
     const std::scoped_lock lock(mutex_);
@@ -47,21 +38,9 @@ class FakePubSub : public ConnectionFactory {
     const std::scoped_lock lock(mutex_);
     if (channels_.contains(channel)) push({Push::Kind::message, channel});
   }
-  void break_connection() {
-    const std::scoped_lock lock(mutex_);
-    connected_ = false;
-    channels_.clear();
-    pushes_.clear();
-    changed_.notify_all();
-  }
-
   int connections() {
     const std::scoped_lock lock(mutex_);
     return connections_;
-  }
-  bool is_subscribed(const std::string& channel) {
-    const std::scoped_lock lock(mutex_);
-    return channels_.contains(channel);
   }
 
  private:
@@ -85,7 +64,7 @@ class FakePubSub : public ConnectionFactory {
         return gone();
       }
       server_.channels_.insert(channel);
-      if (server_.confirms_) server_.push({Push::Kind::subscribed, channel});
+      server_.push({Push::Kind::subscribed, channel});
       return {};
     }
 
@@ -125,7 +104,6 @@ class FakePubSub : public ConnectionFactory {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   bool connected_ = false;
-  bool confirms_ = true;
   bool refuses_ = false;
   int connections_ = 0;
   std::set<std::string> channels_;
@@ -191,32 +169,9 @@ class TwoWait : public NotificationHubTest {
     ASSERT_TRUE(first_.await_hearing());
     ASSERT_TRUE(second_.await_hearing());
   }
-  /// Waits for a later message to wake its waiter: then the hub has handled earlier ones.
-  void settle() {
-    Waiting last(hub(), "other");
-    ASSERT_TRUE(last.await_hearing());
-    server_.publish("other");
-    ASSERT_TRUE(last.is_woken());
-    last.waiter().satisfied();
-  }
+
   Waiting first_{hub()}, second_{hub()};
 };
-
-TEST_F(TwoWait, EachMessageWakesTheOldestWaiterThatHasNone) {
-  server_.publish("c");
-  EXPECT_TRUE(first_.is_woken());
-  settle();
-  EXPECT_FALSE(second_.is_woken(0ms));
-  server_.publish("c");
-  EXPECT_TRUE(second_.is_woken());
-}
-
-TEST_F(TwoWait, AWaiterThatLeavesPassesItsUnreadMessageOn) {
-  server_.publish("c");
-  settle();
-  first_.leave();
-  EXPECT_TRUE(second_.is_woken());
-}
 
 /// Either it took the lock or found it taken.
 TEST_F(NotificationHubTest, AWaiterThatUsedItsMessagePassesNothingOn) {
@@ -245,26 +200,6 @@ TEST_F(TwoWait, AMessageThatArrivesWhileAskingIsPassedOn) {
   EXPECT_TRUE(second_.is_woken());
 }
 
-TEST_F(NotificationHubTest, ABrokenConnectionWakesAllAndIsRestored) {
-  Waiting first(hub()), second(hub()), other(hub(), "other");
-  for (Waiting* one : {&first, &second, &other}) ASSERT_TRUE(one->await_hearing());
-  server_.confirm_at_once(false);
-  server_.break_connection();
-  for (Waiting* one : {&first, &second, &other}) {
-    EXPECT_TRUE(one->is_woken());
-    EXPECT_FALSE(one->waiter().subscribed());
-  }
-  ASSERT_TRUE(
-      eventually([&] { return server_.is_subscribed("c") && server_.is_subscribed("other"); }));
-  EXPECT_EQ(server_.connections(), 2);
-  server_.confirm("c");
-  ASSERT_TRUE(
-      eventually([&] { return first.waiter().subscribed() && second.waiter().subscribed(); }));
-  first.is_woken(0ms);
-  server_.publish("c");
-  EXPECT_TRUE(first.is_woken());
-}
-
 TEST_F(NotificationHubTest, BacksOffFromAServerThatRefuses) {
   server_.refuse_subscriptions();
   std::vector<Duration> pauses;
@@ -277,24 +212,6 @@ TEST_F(NotificationHubTest, BacksOffFromAServerThatRefuses) {
   ASSERT_GE(pauses.size(), 8U);
   EXPECT_NEAR(seconds(pauses[0]), 0.01, 1e-6);
   EXPECT_NEAR(seconds(pauses[7]), 1, 1e-6);
-}
-
-TEST_F(NotificationHubTest, AChannelIsDroppedAWhileAfterItsLastWaiter) {
-  Waiting stays(hub(), "other");
-  {
-    Waiting one(hub());
-    ASSERT_TRUE(one.await_hearing());
-    EXPECT_EQ(hub().channels(), 2U);
-  }
-  EXPECT_EQ(hub().channels(), 2U);  // a client may come back
-  Waiting back(hub());
-  EXPECT_TRUE(back.waiter().subscribed());
-  back.leave();
-  EXPECT_TRUE(eventually([&] { return hub().channels() == 1; }));
-  EXPECT_TRUE(eventually([&] { return !server_.is_subscribed("c"); }));
-  EXPECT_TRUE(server_.is_subscribed("other"));
-  Waiting again(hub());
-  EXPECT_TRUE(again.await_hearing());
 }
 
 }  // namespace

@@ -29,14 +29,6 @@ TEST_F(RedisLockTest, AFailedRenewalChangesNothing) {
   }
 }
 
-TEST_F(RedisLockTest, NeedsAnEndpoint) {
-  for (const Endpoints& endpoints :
-       {Endpoints{}, Endpoints{{"redis", {}}}, Endpoints{{"redis", {"nonsense"}}}}) {
-    endpoints_ = endpoints;
-    EXPECT_THROW(client("redis-setnx"), std::invalid_argument);
-  }
-}
-
 TEST_F(RedisLockTest, IfMultiFailsTheOutcomeIsUnknown) {
   redis_.fail(1, Failure::rejected);
   EXPECT_EQ(client("redis-setnx-expire-multi").acquire().outcome, AcquireOutcome::unknown);

@@ -48,8 +48,6 @@ class FakeEnsemble {
   /// The server of the latest connection.
   const std::string& host() const { return host_; }
 
-  /// Every server grants this timeout instead of the requested one.
-  void grant(Duration timeout) { granted_ = timeout; }
   bool is_over(std::int64_t session) const { return sessions_.at(session).over; }
 
   /// All requests except greetings, on all connections.
@@ -159,8 +157,7 @@ class FakeEnsemble {
     const bool begins = id == 0;
     if (begins) {
       id = 0x1000 + static_cast<std::int64_t>(sessions_.size());
-      sessions_[id] = {.timeout = granted_ > Duration::zero() ? granted_ : asked,
-                       .password = fmt::format("secret of {:x}", id)};
+      sessions_[id] = {.timeout = asked, .password = fmt::format("secret of {:x}", id)};
     }
     const Session& session = sessions_[id];
     const bool right =
@@ -194,7 +191,6 @@ class FakeEnsemble {
   std::vector<Said> said_;
   std::shared_ptr<Wire> latest_;
   std::string host_;
-  Duration granted_{};
   std::int64_t transactions_ = 100;
   int waits_ = 0;
 };
@@ -240,16 +236,6 @@ class SessionTest : public testing::Test {
   std::unique_ptr<Session> session_ = std::make_unique<Session>(
       *parse_endpoint("one"), kCommandTimeout, env_, nullptr, ensemble_.connector());
 };
-
-TEST_F(SessionTest, IsValidForAsLongAsTheServerGrants) {
-  ensemble_.grant(seconds(4));
-  connect();
-  const TimePoint asked = clock_.now();
-  const auto lease = lease_on("/l");
-  ASSERT_TRUE(lease);
-  EXPECT_EQ(lease->valid_until(), asked + seconds(4));
-  EXPECT_EQ(ensemble_.count(FakeEnsemble::kCreate2), 1);
-}
 
 TEST_F(SessionTest, PingsAtAThirdOfItsTimeout) {
   connect();

@@ -13,8 +13,8 @@ using testing::SizeIs;
 constexpr TimePoint kNow{seconds(1000)};
 
 std::string advisory(const std::string& keys, int process, bool granted,
-                     const std::string& ages = "null,null,null", const std::string& who = "null") {
-  return "[\"advisory\"," + keys + ",null,null,null,null," + std::to_string(process) +
+                     const std::string& ages = "null,null", const std::string& who = "null") {
+  return "[" + keys + "," + std::to_string(process) +
          ",\"ExclusiveLock\"," + (granted ? "true" : "false") + "," + ages + "," + who + "]";
 }
 
@@ -48,15 +48,15 @@ TEST(PostgresLook, NamesAdvisoryLocksAsTheirUsersDo) {
 
 TEST(PostgresLook, LeavesOutAndCountsWhatItCannotRead) {
   const PostgresLook read =
-      look("1,null,{},[],[\"advisory\"],\"x\"," + advisory("-1,2,1", 7, true) + "," +
+      look("1,null,{},[],[0,5,1],\"x\"," + advisory("-1,2,1", 7, true) + "," +
            advisory("1,2,0", 7, true) + "," + advisory("1,99999999999,1", 7, true) + "," +
            advisory("\"1\",2,1", 7, true) + "," + advisory("1e300,2,1", 7, true) + "," +
-           advisory("0,5,1", -7, true) + "," + advisory("0,5,1", 7, true, "\"x\",1e300,-5"));
+           advisory("0,5,1", -7, true) + "," + advisory("0,5,1", 7, true, "\"x\",1e300"));
   EXPECT_THAT(names(read), ElementsAre("advisory:5"));
   EXPECT_EQ(read.malformed, 12u);
   EXPECT_EQ(read.lines[0].waited, std::nullopt);
   EXPECT_EQ(read.lines[0].idle, std::nullopt);
-  EXPECT_EQ(read.lines[0].transaction, Duration::zero());
+  EXPECT_EQ(look(advisory("0,5,1", 7, false, "-5,null")).lines[0].waited, Duration::zero());
 }
 
 TEST(PostgresLook, RefusesWhatIsNoList) {
@@ -83,45 +83,18 @@ TEST(PostgresLook, ReadsRowsOfLockTables) {
   EXPECT_EQ(read.malformed, 6u);
 }
 
-TEST(PostgresTable, IsNamedAsInSql) {
-  EXPECT_EQ(parse_lock_table("Public.ShedLock")->quoted(), "\"public\".\"shedlock\"");
-  EXPECT_EQ(parse_lock_table("\"My \"\"own\"\"\".\"T.1\"")->quoted(), "\"My \"\"own\"\"\".\"T.1\"");
-  const auto own = parse_lock_table("jobs(\"Name\", until ,by)");
-  ASSERT_TRUE(own) << own.error();
-  EXPECT_THAT((std::vector{own->table, own->name, own->until, own->by}),
-              ElementsAre("jobs", "Name", "until", "by"));
-  for (const char* wrong : {"", ".", "a.", ".a", "a.b.c", "a(b)", "a(b,c)", "a(b,c,d", "a(b,c,d)e",
-                            "a b", "a;b(", "\"a", "\"\"", "a(b,c,d,e)"}) {
-    EXPECT_FALSE(parse_lock_table(wrong)) << wrong;
-  }
-}
-
-TEST(PostgresTable, IsKnownByShedLocksColumns) {
-  const auto found = with_columns({}, {"NAME", "lock_until", "locked_at", "locked_by"});
-  ASSERT_TRUE(found);
-  EXPECT_THAT((std::vector{found->name, found->until, found->by, found->at}),
-              ElementsAre("NAME", "lock_until", "locked_by", "locked_at"));
-  EXPECT_FALSE(with_columns({}, {"name", "lock_until"}));
-  EXPECT_FALSE(with_columns({}, {"name", "price", "owner"}));
-}
-
 TEST(PostgresTable, QuotesWhateverIsInAName) {
-  PostgresTable table{.schema = "s\"x",
-                      .table = "t; DROP TABLE t",
-                      .name = "n\"",
-                      .until = "u",
-                      .by = "b",
-                      .at = {}};
+  const PostgresTable table{.schema = "s\"x", .table = "t; DROP TABLE t", .has_locked_at = true};
   const std::string sql = table_look({table});
   EXPECT_THAT(sql, testing::HasSubstr("FROM \"s\"\"x\".\"t; DROP TABLE t\" WHERE"));
-  EXPECT_THAT(sql, testing::HasSubstr("l.\"n\"\"\"::text"));
+  EXPECT_THAT(sql, testing::HasSubstr("l.locked_at"));
 }
 
 TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
   PostgresBook book({.locks = {"*"}}, 100);
-  const auto seen = book.locks(look(advisory("0,1,1", 12, false, "1.0,null,null") + "," +
-                                    advisory("0,1,1", 11, false, "2.0,null,null") + "," +
-                                    advisory("0,1,1", 10, true, "null,9.0,null")),
+  const auto seen = book.locks(look(advisory("0,1,1", 12, false, "1.0,null") + "," +
+                                    advisory("0,1,1", 11, false, "2.0,null") + "," +
+                                    advisory("0,1,1", 10, true, "null,9.0")),
                                kNow);
   ASSERT_THAT(seen, SizeIs(1));
   EXPECT_THAT(owners(seen[0].holders), ElementsAre("process 10"));
@@ -135,7 +108,7 @@ TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
 TEST(PostgresBook, TellsWhoAHolderIsAsFarAsItMaySee) {
   PostgresBook book({.locks = {"*"}, .exclude = {"*:3"}}, 100);
   const auto seen =
-      book.locks(look(advisory("0,1,1", 10, true, "null,null,null", R"("worker, 10.0.0.7")") + "," +
+      book.locks(look(advisory("0,1,1", 10, true, "null,null", R"("worker, 10.0.0.7")") + "," +
                       advisory("0,2,1", 11, true) + "," + advisory("0,3,1", 12, true)),
                  kNow);
   ASSERT_THAT(seen, SizeIs(2)) << "one is excluded";
@@ -157,27 +130,9 @@ TEST(PostgresBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
   PostgresBook book({.locks = {"*"}}, 100);
   book.locks(look(""), kNow);
   const auto seen =
-      book.locks(look(advisory("0,1,1", 10, true, "null,9.0,9.0")), kNow + seconds(1));
+      book.locks(look(advisory("0,1,1", 10, true, "null,9.0")), kNow + seconds(1));
   ASSERT_THAT(seen, SizeIs(1));
   EXPECT_EQ(seen[0].holders[0].since, std::nullopt);
-}
-
-TEST(PostgresBook, FollowsTheChainOfARowsWaiters) {
-  PostgresBook book({.locks = {"row:*"}}, 100);
-  const std::string tuple = R"(["tuple",null,null,null,"public.orders",0,7,null,)";
-  const std::string transaction = R"(["transactionid",null,null,null,null,null,null,"731",)";
-  const auto seen =
-      book.locks(look(transaction + R"(10,"ExclusiveLock",true,null,null,30.0,null],)" +
-                      transaction + R"(11,"ShareLock",false,2.0,null,3.0,null],)" + tuple +
-                      R"(11,"ExclusiveLock",true,null,null,3.0,null],)" + tuple +
-                      R"(12,"ExclusiveLock",false,1.0,null,2.0,null])"),
-                 kNow);
-  ASSERT_THAT(seen, SizeIs(1));
-  EXPECT_EQ(seen[0].lock, "row:public.orders:0,7");
-  EXPECT_EQ(seen[0].shape, Shape::row);
-  EXPECT_THAT(owners(seen[0].holders), ElementsAre("process 10"));
-  EXPECT_EQ(seen[0].holders[0].since, kNow - seconds(30));
-  EXPECT_THAT(owners(*seen[0].waiting), ElementsAre("process 11", "process 12"));
 }
 
 TEST(PostgresBook, HasABound) {

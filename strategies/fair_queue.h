@@ -5,37 +5,39 @@
 
 #include "strategies/env.h"
 
-namespace lockbench::loadgen {
+namespace lockbench {
 
-/// The connection pool of an application: who wants a connection waits for it, first come, first
-/// served. Only the waiting is simulated; clients of lockbench have connections of their own.
+/// A few things of a kind: a caller that wants one waits for it, first come, first served.
 /// Thread-safe.
-class ConnectionPool {
+class FairQueue {
  public:
-  explicit ConnectionPool(int size) : free_(size) {}
+  explicit FairQueue(int free) : free_(free) {}
 
-  /// Takes one. False if there is none by the deadline, or before a stop. `event` is the caller's.
-  bool take(Env& env, Event& event, TimePoint deadline, const std::stop_token& stop) {
+  /// Takes one, if the result is `signalled`. Otherwise there was none by the deadline, or before a
+  /// stop. `event` is the caller's.
+  WaitResult take(Env& env, Event& event, TimePoint deadline, const std::stop_token& stop) {
     Waiter waiter{event};
     {
       const std::scoped_lock lock(mutex_);
       if (free_ > 0) {
         --free_;
-        return true;
+        return WaitResult::signalled;
       }
       waiters_.push_back(&waiter);
     }
-    if (env.wait(&event, deadline, stop) == WaitResult::signalled) return true;
+    const WaitResult waited =
+        deadline > env.now() ? env.wait(&event, deadline, stop) : WaitResult::timed_out;
+    if (waited == WaitResult::signalled) return waited;
     {
       const std::scoped_lock lock(mutex_);
       if (!waiter.served) {
         waiters_.remove(&waiter);
-        return false;
+        return waited;
       }
     }
     // Served between the end of the wait and leaving: consumes the signal.
     env.wait(&event, TimePoint::max(), {});
-    return true;
+    return WaitResult::signalled;
   }
 
   void give_back() {
@@ -61,4 +63,4 @@ class ConnectionPool {
   std::list<Waiter*> waiters_;
 };
 
-}  // namespace lockbench::loadgen
+}  // namespace lockbench
