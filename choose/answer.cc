@@ -81,36 +81,34 @@ bool leaves_objective_open(const Candidate& one) {
   });
 }
 
-/// Whether the user has to see to its renewal, for work that no TTL outlasts.
-bool is_renewed_by_hand(const Descriptor& strategy, const Requirements& requirements) {
-  const Traits& traits = strategy.traits;
-  return is_long_held(requirements) && !traits.renews && traits.expiry != Expiry::session;
-}
-
-std::string drawback_of(const Candidate& one, const Requirements& requirements) {
+/// Sets what puts the candidate behind those without it, the most important first.
+void add_drawbacks(Candidate& one, const Requirements& requirements) {
   const Descriptor& strategy = *one.strategy;
-  std::vector<std::string> drawbacks;
-  if (!one.not_concerned.empty()) {
-    drawbacks.emplace_back("a fault to survive was never played on it");
-  }
-  if (!strategy.superseded_by.empty()) {
-    drawbacks.push_back(
-        fmt::format("superseded by {}: {}", strategy.superseded_by, strategy.superseded_because));
-  } else if (const auto missing = missing_languages(strategy, requirements); !missing.empty()) {
-    drawbacks.push_back(fmt::format("no library for {}", fmt::join(missing, ", ")));
-  } else if (!has_library(strategy)) {
-    drawbacks.emplace_back(is_recipe(strategy) ? "lockbench's own design, in no library"
-                                               : "no known library");
-  }
-  if (is_renewed_by_hand(strategy, requirements)) {
-    drawbacks.emplace_back("it does not renew itself");
-  }
-  if (one.blocks_successors) {
-    drawbacks.emplace_back(requirements.is_for(Use::leader)
-                               ? "nobody takes over from a frozen leader"
-                               : "after a crash, nobody runs the job for a whole TTL");
-  }
-  return fmt::format("{}", fmt::join(drawbacks, "; "));
+  std::vector<std::string> texts;
+  one.drawbacks.clear();
+  // What is worth no words has no text.
+  const auto add = [&](std::size_t weight, std::string text) {
+    one.drawbacks.push_back(weight);
+    if (weight > 0 && !text.empty()) texts.push_back(std::move(text));
+  };
+  const bool superseded = !strategy.superseded_by.empty();
+  const auto missing = missing_languages(strategy, requirements);
+  add(superseded,
+      fmt::format("superseded by {}: {}", strategy.superseded_by, strategy.superseded_because));
+  add(one.not_concerned.size(), "a fault to survive was never played on it");
+  add(leaves_objective_open(one), "");
+  add(!has_library(strategy), superseded || !missing.empty() ? ""
+                              : is_recipe(strategy) ? "lockbench's own design, in no library"
+                                                    : "no known library");
+  add(missing.size(), superseded ? "" : fmt::format("no library for {}", fmt::join(missing, ", ")));
+  add(one.blocks_successors, requirements.is_for(Use::leader)
+                                 ? "nobody takes over from a frozen leader"
+                                 : "after a crash, nobody runs the job for a whole TTL");
+  // The user has to see to its renewal, for work that no TTL outlasts.
+  const Traits& traits = strategy.traits;
+  add(is_long_held(requirements) && !traits.renews && traits.expiry != Expiry::session,
+      "it does not renew itself");
+  one.drawback = fmt::format("{}", fmt::join(texts, "; "));
 }
 
 /// Whether nobody can take over while a holder is frozen.
@@ -134,7 +132,7 @@ std::vector<double> measure(Candidate& one, const RankingFigure& ranked_by,
   one.blocks_successors =
       (requirements.is_for(Use::leader) && blocks_takeover(strategy, question.evidence)) ||
       (is_long_held(requirements) && !lasts(strategy));
-  one.drawback = drawback_of(one, requirements);
+  add_drawbacks(one, requirements);
   if (ranked_by.figure.empty()) return {};
   if (const auto figure = results::median_figure(measured.runs, ranked_by.figure)) {
     one.value = figure->value;
@@ -190,23 +188,14 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
   }
   // The first property in which two strategies differ decides; the lower value comes first.
   const auto place = [&](const Candidate& one) {
-    const Descriptor& strategy = *one.strategy;
-    const bool superseded_by_practice = !strategy.superseded_by.empty();
-    const std::size_t faults_that_no_play_shows = one.not_concerned.size();
-    const bool no_known_library = !has_library(strategy);
-    const std::size_t languages = missing_languages(strategy, question.requirements).size();
-    const bool blocks_successors = one.blocks_successors;
-    const bool renewed_by_hand = is_renewed_by_hand(strategy, question.requirements);
     const bool not_measured = !ranked_by.figure.empty() && one.tier == 0;
     const bool much_worse_than_best = figure(one) > kMuchWorse * best.at(one.tier);
     // A strategy that was not measured counts as sending the most commands.
     const double commands =
         std::round(one.commands.value_or(std::numeric_limits<double>::infinity()) / kSameCommands);
     const std::size_t plays_that_break_it = one.hazards.size();
-    return std::tuple(superseded_by_practice, faults_that_no_play_shows, leaves_objective_open(one),
-                      no_known_library, languages, blocks_successors, renewed_by_hand, not_measured,
-                      one.tier, much_worse_than_best, one.servers, commands, plays_that_break_it,
-                      figure(one), strategy.name);
+    return std::tuple(one.drawbacks, not_measured, one.tier, much_worse_than_best, one.servers,
+                      commands, plays_that_break_it, figure(one), one.strategy->name);
   };
   std::ranges::sort(qualifying,
                     [&](const Candidate& a, const Candidate& b) { return place(a) < place(b); });
@@ -384,11 +373,6 @@ std::string not_decided(const Answer& answer, const Question& question, bool mea
   return "";
 }
 
-const Candidate* find(const std::vector<Candidate>& list, const Descriptor* strategy) {
-  const auto found = std::ranges::find(list, strategy, &Candidate::strategy);
-  return found == list.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 std::string ttl_of(const std::vector<Setting>& settings) {
@@ -433,13 +417,14 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
   for (const Difference& one : question.others) answer.differences.push_back(one.text);
   std::vector<Candidate> qualifying;
   for (const Descriptor* strategy : catalogue) {
-    const Candidate* const out = before ? find(before->ruled_out, strategy) : nullptr;
-    Candidate one = out ? *out : examine(*strategy, question);
+    const Candidate* const known = before ? find_candidate(*before, strategy->name) : nullptr;
+    Candidate one = known && !known->qualifies() ? *known : examine(*strategy, question);
     (one.qualifies() ? qualifying : answer.ruled_out).push_back(std::move(one));
   }
   answer.ranked = rank(std::move(qualifying), answer.ranked_by, question);
   for (Candidate& one : answer.ranked) {
-    const Candidate* const measured = before ? find(before->ranked, one.strategy) : nullptr;
+    const Candidate* const measured =
+        before ? find_candidate(*before, one.strategy->name) : nullptr;
     one.settings = measured ? measured->settings : settings_for(*one.strategy, question);
   }
   for (auto* list : {&answer.ranked, &answer.ruled_out}) {

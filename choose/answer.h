@@ -49,7 +49,9 @@ struct Candidate {
   std::optional<double> commands{};         ///< per section
   std::vector<std::string_view> hazards{};  ///< plays that harm it
   bool blocks_successors = false;           ///< of a frozen leader, or of a long job that crashed
-  std::string drawback{};                   ///< why it comes after those without a drawback
+  /// By drawback, how much of it; of less important ones only between equals.
+  std::vector<std::size_t> drawbacks{};
+  std::string drawback{};  ///< in words: why it comes after those without one
   std::vector<Setting> settings{};
   /// "failover (two holders)": faults that were not asked for; of the first choice and of today's.
   std::vector<std::string> not_survived{};
@@ -134,8 +136,9 @@ std::vector<std::string> lock_options(const std::vector<Setting>& settings);
 /// The answer for people, as text or Markdown, in at most 25 lines; with `why`, followed by its
 /// evidence: which strategies qualify, and why the others are ruled out.
 std::string to_text(const Answer& answer, const results::Look& look, bool why = false);
-/// The same for programs; see choose/README.md for its fields.
-std::string to_json(const Answer& answer);
+/// The same for programs; see choose/README.md for its fields. `requirements`: as they were given.
+std::string to_json(const Answer& answer,
+                    const std::map<std::string, results::OptionValue>& requirements = {});
 
 // The steps to an answer, in the order of choose/README.md.
 

@@ -1,4 +1,3 @@
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "choose/answer.h"
@@ -13,38 +12,12 @@ Json where_there(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json in_seconds(const std::optional<Duration>& value) {
-  return value ? Json(seconds(*value)) : Json();
-}
-
-Json requirements(const Requirements& asked) {
-  Json survive = Json::array(), slos = Json::array();
-  for (const Survival& one : asked.survive) {
-    survive.push_back({{"word", one.word}, {"scenarios", one.scenarios}, {"fenced", one.fenced}});
+Json record_json(const std::map<std::string, results::OptionValue>& options) {
+  Json json = Json::object();
+  for (const auto& option : options) {
+    std::visit([&](const auto& plain) { json[option.first] = plain; }, option.second);
   }
-  for (const results::Threshold& slo : asked.slos) slos.push_back(slo.text);
-  constexpr std::array kUses{"mutex", "once", "leader"};
-  return {{"for", kUses.at(static_cast<std::size_t>(asked.use.value_or(Use::mutex)))},
-          {"stores", asked.stores},
-          {"waived", asked.waived},
-          {"pause", in_seconds(asked.pause)},
-          {"outage", in_seconds(asked.outage)},
-          {"failover", in_seconds(asked.failover)},
-          {"languages", asked.languages},
-          {"today", asked.today},
-          {"survive", std::move(survive)},
-          {"work_time_p50", in_seconds(asked.work_p50)},
-          {"work_time_p99", in_seconds(asked.work_p99)},
-          {"clients", where_there(asked.clients)},
-          {"rate", where_there(asked.rate)},
-          {"keys", where_there(asked.keys)},
-          {"key_skew", asked.key_skew},
-          {"rtt", in_seconds(asked.rtt)},
-          {"slo", std::move(slos)},
-          {"fencing_resource", where_there(asked.fencing_resource)},
-          {"fair", asked.fair},
-          {"reentrant", asked.reentrant},
-          {"shared", asked.shared}};
+  return json;
 }
 
 }  // namespace
@@ -78,7 +51,8 @@ static void to_json(Json& json, const Relaxation& one) {
   json = {{"without", one.requirements}, {"strategies", one.strategies}, {"instead", one.instead}};
 }
 
-std::string to_json(const Answer& answer) {
+std::string to_json(const Answer& answer,
+                    const std::map<std::string, results::OptionValue>& requirements) {
   Json qualify = Json::array(), ruled_out = Json::array(), libraries = Json::array();
   for (const Candidate& one : answer.ranked) {
     qualify.push_back({{"strategy", one.strategy->name},
@@ -111,7 +85,7 @@ std::string to_json(const Answer& answer) {
     }
   }
   const Json document = {
-      {"requirements", requirements(answer.requirements)},
+      {"requirements", record_json(requirements)},
       {"too_busy", answer.too_busy},
       {"ranked_by",
        {{"figure", answer.ranked_by.figure},

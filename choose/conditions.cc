@@ -63,7 +63,7 @@ class Conditions {
       add("maxClientCnxns above the clients of one host (60 by default)");
     }
     const bool alone = !store.members_agree && traits_.nodes == 1;
-    if (alone && !requirements_.is_for(Use::mutex) && !wants("failover")) {
+    if (alone && !requirements_.is_for(Use::mutex) && !must_survive(requirements_, "failover")) {
       add(requirements_.is_for(Use::leader)
               ? "one server: nobody leads while it is down, and a failover may give two leaders "
                 "(--survive failover)"
@@ -73,11 +73,6 @@ class Conditions {
   }
 
  private:
-  bool wants(std::string_view fault) const {
-    return std::ranges::any_of(faults_to_survive(requirements_),
-                               [&](const Survival& one) { return one.word == fault; });
-  }
-
   /// `kept`: as the user's server shows; nothing: it was not asked.
   void add(std::string text, std::optional<bool> kept = {}, const std::string& shown = "") {
     if (kept) text = fmt::format("{}{}: {}", *kept ? "" : "NOT MET: ", text, shown);
@@ -116,7 +111,7 @@ class Conditions {
         pooler.empty() ? std::nullopt : std::optional(pooler == "no"),
         pooler == "no" ? "there is none" : "there is one");
     const auto idle = number("tcp_keepalives_idle");
-    if (!wants("host-crash") || !idle) return;
+    if (!must_survive(requirements_, "host-crash") || !idle) return;
     const int ends = *idle + number("tcp_keepalives_interval").value_or(0) *
                                  number("tcp_keepalives_count").value_or(0);
     add("TCP keepalives that end the connections of a dead host",
@@ -129,7 +124,7 @@ class Conditions {
     add("maxmemory-policy noeviction, or Redis may evict the lock",
         policy.empty() ? std::nullopt : std::optional(!bounded || policy == "noeviction"),
         bounded ? "it is " + policy : "there is no maxmemory");
-    if (wants("restart")) {
+    if (must_survive(requirements_, "restart")) {
       const std::string aof = setting("aof_enabled");
       add("appendonly yes and appendfsync always, or a restart forgets locks",
           aof.empty() ? std::nullopt : std::optional(aof == "1"),
@@ -193,10 +188,9 @@ std::optional<Duration> longest_blocked_by_election(const Descriptor& strategy, 
 }
 
 std::vector<std::string> not_survived(const Descriptor& strategy, const Question& question) {
-  const auto asked = faults_to_survive(question.requirements);
   std::vector<std::string> found;
   for (const Survival& fault : fault_words()) {
-    if (std::ranges::find(asked, fault.word, &Survival::word) != asked.end()) continue;
+    if (must_survive(question.requirements, fault.word)) continue;
     // The settings have keepalives.
     const bool met = strategy.traits.ends_with_connection && !fault.on_condition.empty();
     std::vector<FaultReport> reports;

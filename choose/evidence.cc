@@ -408,19 +408,6 @@ FaultReport Evidence::report(std::string_view scenario, const Descriptor& strate
   return report(*found, strategy);
 }
 
-Evidence::Experiment Evidence::experiment(bool (*has)(const results::Load&)) const {
-  for (const auto* sources : {&files_, &reference_}) {
-    for (const Source& source : *sources) {
-      Experiment found{.runs = {}, .source = source.name};
-      for (const results::Run& run : source.result.runs) {
-        if (has(run.load)) found.runs.push_back(&run);
-      }
-      if (!found.runs.empty()) return found;
-    }
-  }
-  return {};
-}
-
 std::vector<Source> reference() {
   std::vector<Source> sources;
   for (const EmbeddedFile& file : reference_files()) {

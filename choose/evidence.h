@@ -116,14 +116,6 @@ class Evidence {
   FaultReport report(const hazards::Scenario& scenario, const Descriptor& strategy) const;
   FaultReport report(std::string_view scenario, const Descriptor& strategy) const;
 
-  struct Experiment {
-    std::vector<const results::Run*> runs;
-    std::string source;
-  };
-  /// The runs of an experiment, recognised by their load with `has`, from the first source with
-  /// any.
-  Experiment experiment(bool (*has)(const results::Load&)) const;
-
  private:
   std::vector<Source> files_, reference_;
 };

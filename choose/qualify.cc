@@ -110,28 +110,6 @@ std::string too_many(const results::Threshold& slo, const Requirements& requirem
   return too_many(slo.bound, requirements);
 }
 
-/// Why too many requests must wait longer than the bound; empty if they need not. A request that
-/// arrives at a random time finds the lock held with a probability of rate × work. The rest of that
-/// section is longer than x with a probability of at least 1 − x / work, for any distribution of
-/// the work (the residual life of renewal theory, and Jensen's inequality).
-std::string waits_longer(const results::Threshold& slo, const Question& question) {
-  const Requirements& requirements = question.requirements;
-  const Load& asked = question.asked;
-  const auto share = results::percentile_share(slo.figure);
-  // The p99 alone does not tell the mean work time.
-  if (!requirements.work_p50 || !requirements.rate || requirements.shared) return "";
-  if (!share || !slo.figure.starts_with("acquire.") || !slo.wants_less()) return "";
-  if (requirements.key_skew > 0) return "";  // the other locks are held less
-  if (!asked.contended()) return "";
-  const double held = std::min(1.0, *asked.rate * *asked.work);
-  const double longer = held * (1 - slo.bound / *asked.work);
-  if (longer <= 1 - *share) return "";
-  return fmt::format(
-      "a lock that is held for {:.0f} % of the time, {} each time, makes at least {} % wait longer "
-      "than {}",
-      100 * held, human_seconds(*asked.work), human_number(100 * longer), human_seconds(slo.bound));
-}
-
 /// One strategy against all requirements.
 class Examination {
  public:
@@ -373,8 +351,7 @@ class Examination {
   /// keeps it.
   void check_slo(const results::Threshold& slo) {
     const std::string requirement = option_of(slo);
-    for (const std::string& why : {too_many(slo, requirements_), waits_longer(slo, question_)}) {
-      if (why.empty()) continue;
+    if (const std::string why = too_many(slo, requirements_); !why.empty()) {
       return against(requirement, why + ", whatever the strategy", kArithmetic);
     }
     if (measured_.runs.empty()) {

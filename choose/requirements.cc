@@ -116,4 +116,9 @@ std::vector<Survival> faults_to_survive(const Requirements& requirements) {
   return faults;
 }
 
+bool must_survive(const Requirements& requirements, std::string_view word) {
+  const auto faults = faults_to_survive(requirements);
+  return std::ranges::find(faults, word, &Survival::word) != faults.end();
+}
+
 }  // namespace lockbench::choose

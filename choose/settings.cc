@@ -55,21 +55,6 @@ Duration rounded(Duration ttl, const Traits& traits) {
   return 100ms * ((ttl + 100ms - 1ns) / 100ms);
 }
 
-/// The run with as many held locks as there are clients, or the next larger number, or the largest;
-/// of its repetitions, the one with the latest renewal.
-const results::Run* run_for(const std::vector<const results::Run*>& runs, std::uint64_t clients) {
-  const results::Run* found = nullptr;
-  for (const results::Run* run : runs) {
-    if (!run->renewal || run->renewal->slip.count == 0) continue;
-    const auto held = run->load.held_locks, best = found ? found->load.held_locks : std::nullopt;
-    const bool better = !found || (held == best ? run->renewal->slip.max > found->renewal->slip.max
-                                   : best < clients ? held > best
-                                                    : held >= clients && held < best);
-    if (better) found = run;
-  }
-  return found;
-}
-
 Duration to_duration(double seconds) {
   // NaN counts as no stall.
   return std::chrono::duration_cast<Duration>(
@@ -83,19 +68,19 @@ struct Stall {
   std::string evidence;  ///< empty: none was measured
 };
 
-Stall longest_stall(const Descriptor& strategy, const Evidence& evidence) {
-  const results::Run* slowest = evidence.slowest_release(strategy.name);
-  if (slowest == nullptr) return {};
-  return {to_duration(slowest->release.max),
-          "the longest stall seen in a release was " + human_seconds(slowest->release.max)};
-}
-
-void add_round_trip(Stall& stall, const Requirements& requirements) {
+Stall longest_stall(const Descriptor& strategy, const Requirements& requirements,
+                    const Evidence& evidence) {
+  Stall stall;
+  if (const results::Run* slowest = evidence.slowest_release(strategy.name)) {
+    stall = {to_duration(slowest->release.max),
+             "the longest stall seen in a release was " + human_seconds(slowest->release.max)};
+  }
   const Duration rtt = requirements.rtt.value_or(0ns);
-  if (rtt <= 0ns) return;
+  if (rtt <= 0ns) return stall;
   stall.longest += rtt;
   stall.evidence += fmt::format("{}with a round trip of {}", stall.evidence.empty() ? "" : ", and ",
                                 format_duration(rtt));
+  return stall;
 }
 
 /// The longest fault that a grant must outlast. Servers that are away matter only to renewals.
@@ -133,20 +118,7 @@ std::string outlasts(Duration fault) {
 /// The TTL of a lock that a session or renewal keeps alive.
 Setting renewed_ttl(const Descriptor& strategy, const Requirements& requirements,
                     const Evidence& evidence) {
-  Stall stall = longest_stall(strategy, evidence);
-  const auto measured =
-      evidence.experiment([](const results::Load& load) { return load.held_locks.has_value(); });
-  const auto clients = static_cast<std::uint64_t>(requirements.clients.value_or(1));
-  if (const auto* run = run_for(measured.runs, clients)) {
-    const double latest = run->renewal->slip.max;
-    const Duration slip = to_duration(latest);
-    if (slip > stall.longest) {
-      stall = {slip, fmt::format("with {} locks held, renewals were at most {} late ({})",
-                                 human_count(static_cast<double>(*run->load.held_locks)),
-                                 human_seconds(latest), measured.source)};
-    }
-  }
-  add_round_trip(stall, requirements);
+  const Stall stall = longest_stall(strategy, requirements, evidence);
   const SafeSession& safe = strategy.safe_session;
   const Duration least = std::max(kRenewedTtl, safe.shortest);
   const Duration fault = longest_fault(strategy, requirements, true);
@@ -176,8 +148,7 @@ Setting outlasting_ttl(const Descriptor& strategy, const Requirements& requireme
     return {"--ttl", format_duration(ttl),
             "not by the work, which is unknown: give --work-time-p99", shown};
   }
-  Stall stall = longest_stall(strategy, evidence);
-  add_round_trip(stall, requirements);
+  const Stall stall = longest_stall(strategy, requirements, evidence);
   const Duration fault = longest_fault(strategy, requirements, false);
   const bool typical = !requirements.work_p99;
   const Bound bound =
@@ -243,14 +214,12 @@ Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy
 /// The longest time that one holder's fault keeps the others waiting. `ttl` is 0 if there is none.
 Duration blocked_by_faults(const Descriptor& strategy, const Requirements& requirements,
                            Duration ttl) {
-  const auto faults = faults_to_survive(requirements);
-  const auto wants = [&](std::string_view fault) {
-    return std::ranges::find(faults, fault, &Survival::word) != faults.end();
-  };
   Duration blocked = requirements.pause.value_or(0ns);
-  if (wants("crash") && ttl > 0ns) blocked = std::max(blocked, longest_blocked(strategy, ttl));
+  if (must_survive(requirements, "crash") && ttl > 0ns)
+    blocked = std::max(blocked, longest_blocked(strategy, ttl));
   const bool by_connection = strategy.traits.ends_with_connection;
-  if (wants("host-crash") && by_connection) blocked = std::max(blocked, kKeepalives);
+  if (must_survive(requirements, "host-crash") && by_connection)
+    blocked = std::max(blocked, kKeepalives);
   return blocked;
 }
 

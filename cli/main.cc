@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + first, argv + argc);
   const int code = lockbench::cli::dispatch(args);
   std::fflush(stdout);
-  // Skips static destructors: a library's thread, a pending name lookup or an abandoned push may
-  // still use what they destroy.
+  // Skips static destructors: a library's thread or a pending name lookup may still use what they
+  // destroy.
   std::_Exit(code);
 }

@@ -1,4 +1,4 @@
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -6,8 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 
@@ -36,13 +34,6 @@ bool fill(const ListenAddress& address, PeerAddress& filled) {
   v6.sin6_port = htons(address.port);
   filled.size = sizeof v6;
   return true;
-}
-
-bool is_plain(std::string_view text, std::string_view others) {
-  return std::ranges::all_of(text, [&](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           others.find(c) != std::string_view::npos;
-  });
 }
 
 }  // namespace
@@ -86,25 +77,6 @@ tl::expected<int, std::string> listen_on(ListenAddress& address) {
   return tl::unexpected(
       fmt::format("cannot listen on {}: {}", address.to_string(),
                   error == EADDRINUSE ? "another program listens there" : std::strerror(error)));
-}
-
-tl::expected<PushTarget, std::string> parse_push_target(std::string_view text) {
-  const UrlForm form{
-      .what = "a Pushgateway URL",
-      .allowed = "http://[user[:password]@]host[:port][/path], or https://",
-      .schemes = {"http", "https"},
-      .default_port = static_cast<std::uint16_t>(text.starts_with("https://") ? 443 : 80),
-      .login = UrlForm::Login::user};
-  auto url = parse_url(text, form);
-  if (!url) return tl::unexpected(std::move(url.error()));
-  const HostPort& server = url->hosts.front();
-  const bool ipv6 = server.host.find(':') != std::string::npos;
-  while (url->path.ends_with('/')) url->path.pop_back();
-  if (!is_plain(server.host, ipv6 ? ":." : "-._")) return invalid_url("not a host name", form);
-  if (!is_plain(url->path, "/-._~")) {
-    return invalid_url("unexpected characters in the path", form);
-  }
-  return PushTarget{*std::move(url)};
 }
 
 }  // namespace lockbench::exporter

@@ -166,12 +166,10 @@ constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_connect_failing", kGauge,
      "1 if the latest attempt to open a new connection to the store failed, while open ones still "
      "worked; of a probe only.",
-     [](const StrategyMetrics& m, Series& series) {
-       series.number(m.present.connect_failing ? 1.0 : 0.0);
-     }},
+     present<&Present::connect_failing>},
     {"lockbench_paused_seconds_total", kCounter,
      "Time in which a probe's process stood still; what happened meanwhile is not counted.",
-     [](const StrategyMetrics& m, Series& series) { series.number(m.totals.paused_seconds); }},
+     total<&Totals::paused_seconds>},
     {"lockbench_stuck_locks", kGauge,
      "Locks that an acquisition found taken until it gave up, though no client of the run held "
      "them; until the next grant.",
@@ -185,8 +183,7 @@ constexpr auto kOthers = std::to_array<Metric>({
     {"lockbench_ttl_seconds", kGauge, "Time to live that the latest run asks for.",
      present<&Present::ttl_seconds>},
     {"lockbench_fairness_jain", kGauge,
-     "Jain's index over the clients' sections of the last 30 to 60 s of the latest run; 0: there "
-     "were none.",
+     "Jain's index over the clients' sections of the latest run; 0: there were none.",
      present<&Present::jain>},
     {"lockbench_fault_active", kGauge, "1 while the fault is in force.",
      [](const StrategyMetrics& m, Series& series) {

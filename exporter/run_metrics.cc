@@ -36,24 +36,19 @@ void add_run(const loadgen::RunShared& run, Totals& totals) {
   totals.fence_resets += audit.fence_resets;
 }
 
-/// This process's clients that share the load: all but rivals.
-std::size_t dividing_clients(const loadgen::RunShared& run) {
-  return static_cast<std::size_t>(std::min(run.share.count(), run.workload.scheduled_clients()));
+/// Jain's index over the sections of this process's clients that share the load: all but rivals. 0
+/// if there are none.
+double jain_of(const loadgen::RunShared& run) {
+  std::vector<std::uint64_t> sections;
+  for (int i = 0; i < std::min(run.share.count(), run.workload.scheduled_clients()); ++i) {
+    const auto& client = run.recorder.client(run.share.number(i));
+    sections.push_back(client.total(loadgen::Count::sections, loadgen::Phase::measured));
+  }
+  const bool none = std::ranges::all_of(sections, [](std::uint64_t own) { return own == 0; });
+  return none ? 0 : results::jain_index(sections);
 }
 
 }  // namespace
-
-double FairnessWindow::jain(const std::vector<std::uint64_t>& sections, TimePoint now) {
-  std::vector<std::uint64_t> lately(sections.size());
-  std::ranges::transform(sections, older_, lately.begin(), std::minus());
-  if (now - newer_at_ >= kShortest) {
-    older_ = std::move(newer_);
-    newer_ = sections;
-    newer_at_ = now;
-  }
-  const bool none = std::ranges::all_of(lately, [](std::uint64_t own) { return own == 0; });
-  return none ? 0 : results::jain_index(lately);
-}
 
 void LatencyBuckets::add(const loadgen::HistogramSnapshot& fine) {
   std::size_t coarse = 0;
@@ -103,88 +98,79 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     metrics.present.clients = static_cast<std::uint64_t>(run.share.count());
     metrics.present.target_sections_per_second =
         run.workload.rate.value_or(0) * run.share.count() / run.share.clients;
-    metrics.present.jain = jain_of(entry);
+    metrics.present.jain = jain_of(run);
     metrics.present.stuck = run.handoff.stuck();
   }
   return all;
 }
 
-double RunMetrics::jain_of(const Entry& entry) const {
-  const loadgen::RunShared& run = *entry.live;
-  std::vector<std::uint64_t> sections(dividing_clients(run));
-  for (std::size_t i = 0; i < sections.size(); ++i) {
-    const int client = run.share.number(static_cast<int>(i));
-    sections[i] =
-        run.recorder.client(client).total(loadgen::Count::sections, loadgen::Phase::measured);
-  }
-  return entry.fairness->jain(sections, now_());
+template <class Change>
+void RunMetrics::change(std::string_view strategy, const Change& change) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::ranges::find(
+      entries_, strategy, [](const Entry& entry) { return entry.finished.strategy->name; });
+  if (found != entries_.end()) change(*found);
 }
 
 void RunMetrics::run_begins(const loadgen::RunShared& run) {
-  const std::scoped_lock lock(mutex_);
-  Entry* const entry = find(run.strategy.name);
-  if (entry == nullptr) return;
-  entry->live = &run;
-  entry->at_beat.reset();
-  entry->cut = false;
-  entry->fairness.emplace(dividing_clients(run), now_());
-  entry->finished.present.ttl_seconds = seconds(run.workload.ttl);
+  change(run.strategy.name, [&](Entry& entry) {
+    entry.live = &run;
+    entry.at_beat.reset();
+    entry.cut = false;
+    entry.finished.present.ttl_seconds = seconds(run.workload.ttl);
+  });
 }
 
 void RunMetrics::run_ends(const loadgen::RunShared& run, const results::Run* result) {
-  const std::scoped_lock lock(mutex_);
-  Entry* const entry = find(run.strategy.name);
-  if (entry == nullptr || entry->live != &run) return;
-  entry->finished.present.jain = jain_of(*entry);
-  entry->live = nullptr;
-  if (entry->cut) {
-    entry->finished.totals = *entry->at_beat;
-    return;
-  }
-  add_run(run, entry->finished.totals);
-  if (result != nullptr) entry->finished.totals.lost_updates += result->audit.lost_updates;
+  change(run.strategy.name, [&](Entry& entry) {
+    if (entry.live != &run) return;
+    entry.finished.present.jain = jain_of(run);
+    entry.live = nullptr;
+    if (entry.cut) {
+      entry.finished.totals = *entry.at_beat;
+      return;
+    }
+    add_run(run, entry.finished.totals);
+    if (result != nullptr) entry.finished.totals.lost_updates += result->audit.lost_updates;
+  });
 }
 
 void RunMetrics::not_connected(const Descriptor& strategy, loadgen::FailureReason reason,
                                Duration after, std::uint64_t sections) {
   loadgen::HistogramSnapshot failed;
   for (std::uint64_t i = 0; i < sections; ++i) failed.record(after);
-  const std::scoped_lock lock(mutex_);
-  if (Entry* entry = find(strategy.name)) {
-    entry->finished.totals.timings[loadgen::Timing::failed].add(failed);
-    entry->finished.totals.counts[count_of(reason)] += sections;
-  }
+  change(strategy.name, [&](Entry& entry) {
+    entry.finished.totals.timings[loadgen::Timing::failed].add(failed);
+    entry.finished.totals.counts[count_of(reason)] += sections;
+  });
 }
 
 void RunMetrics::beat(const Descriptor& strategy) {
-  const std::scoped_lock lock(mutex_);
-  Entry* const entry = find(strategy.name);
-  if (entry == nullptr || entry->live == nullptr || entry->cut) return;
-  entry->at_beat = entry->finished.totals;
-  add_run(*entry->live, *entry->at_beat);
-  entry->beaten_at = now_();
+  change(strategy.name, [&](Entry& entry) {
+    if (entry.live == nullptr || entry.cut) return;
+    entry.at_beat = entry.finished.totals;
+    add_run(*entry.live, *entry.at_beat);
+    entry.beaten_at = now_();
+  });
 }
 
 void RunMetrics::stood_still(const Descriptor& strategy, Duration time) {
-  const std::scoped_lock lock(mutex_);
-  Entry* const entry = find(strategy.name);
-  if (entry == nullptr) return;
-  entry->finished.totals.paused_seconds += seconds(time);
-  entry->cut = entry->live != nullptr && entry->at_beat.has_value();
-  if (entry->cut) entry->at_beat->paused_seconds = entry->finished.totals.paused_seconds;
+  change(strategy.name, [&](Entry& entry) {
+    entry.finished.totals.paused_seconds += seconds(time);
+    entry.cut = entry.live != nullptr && entry.at_beat.has_value();
+    if (entry.cut) entry.at_beat->paused_seconds = entry.finished.totals.paused_seconds;
+  });
 }
 
 void RunMetrics::set_connect_failing(const Descriptor& strategy, std::optional<std::string> why) {
-  const std::scoped_lock lock(mutex_);
-  Entry* const entry = find(strategy.name);
-  if (entry == nullptr) return;
-  entry->finished.present.connect_failing = why.has_value();
-  entry->connect_failing = std::move(why);
+  change(strategy.name, [&](Entry& entry) {
+    entry.finished.present.connect_failing = why.has_value();
+    entry.connect_failing = std::move(why);
+  });
 }
 
 void RunMetrics::set_failing(const Descriptor& strategy, std::optional<std::string> why) {
-  const std::scoped_lock lock(mutex_);
-  if (Entry* entry = find(strategy.name)) entry->failing = std::move(why);
+  change(strategy.name, [&](Entry& entry) { entry.failing = std::move(why); });
 }
 
 std::vector<std::string> RunMetrics::failing() const {
@@ -201,16 +187,9 @@ std::vector<std::string> RunMetrics::failing() const {
 
 void RunMetrics::fault_changes(const loadgen::RunShared& run, loadgen::FaultKind fault,
                                bool active) {
-  const std::scoped_lock lock(mutex_);
-  if (Entry* const entry = find(run.strategy.name)) {
-    entry->finished.present.faults.at(static_cast<std::size_t>(fault)) = active;
-  }
-}
-
-RunMetrics::Entry* RunMetrics::find(std::string_view strategy) {
-  const auto found = std::ranges::find(
-      entries_, strategy, [](const Entry& entry) { return entry.finished.strategy->name; });
-  return found == entries_.end() ? nullptr : &*found;
+  change(run.strategy.name, [&](Entry& entry) {
+    entry.finished.present.faults.at(static_cast<std::size_t>(fault)) = active;
+  });
 }
 
 }  // namespace lockbench::exporter

@@ -22,25 +22,6 @@
 
 namespace lockbench::exporter {
 
-/// Jain's index over the clients' recent sections, so that a long run shows a client that starves
-/// now. Not thread-safe.
-class FairnessWindow {
- public:
-  /// The window is at least this long, and at most twice as long if it is read at this interval.
-  static constexpr Duration kShortest = std::chrono::seconds(30);
-
-  /// For a run of this many clients that begins now.
-  FairnessWindow(std::size_t clients, TimePoint now)
-      : older_(clients), newer_(clients), newer_at_(now) {}
-
-  /// `sections`: of each client since the run began. 0 if there are none in the window.
-  double jain(const std::vector<std::uint64_t>& sections, TimePoint now);
-
- private:
-  std::vector<std::uint64_t> older_, newer_;  ///< earlier readings
-  TimePoint newer_at_;
-};
-
 /// A histogram in the exported form: bounds of 5 µs · 2^n, each with one at 1.5 times that, and the
 /// samples above. Plain data.
 class LatencyBuckets {
@@ -86,11 +67,11 @@ struct Totals {
 /// The current state.
 struct Present {
   std::uint64_t holders = 0, waiters = 0, clients = 0;
-  double target_sections_per_second = 0;  ///< 0: closed loop, or no run
-  double ttl_seconds = 0;                 ///< of the latest run
-  double jain = 0;                        ///< of the latest run, over the window; 0: no section
-  std::uint64_t stuck = 0;                ///< locks taken, but by no client of the run
-  bool connect_failing = false;           ///< of a probe: see set_connect_failing()
+  double target_sections_per_second = 0;               ///< 0: closed loop, or no run
+  double ttl_seconds = 0;                              ///< of the latest run
+  double jain = 0;                                     ///< of the latest run; 0: no section
+  std::uint64_t stuck = 0;                             ///< locks taken, but by no client of the run
+  bool connect_failing = false;                        ///< of a probe: see set_connect_failing()
   std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: in force
 };
 
@@ -152,7 +133,6 @@ class RunMetrics : public loadgen::RunWatcher {
   struct Entry {
     StrategyMetrics finished;  ///< of the runs that are over
     const loadgen::RunShared* live = nullptr;
-    mutable std::optional<FairnessWindow> fairness{};  ///< of the live run; moves when it is read
     std::optional<std::string> failing{}, connect_failing{};
     /// At the latest beat, including the live run's; nothing before the first.
     std::optional<Totals> at_beat{};
@@ -160,8 +140,9 @@ class RunMetrics : public loadgen::RunWatcher {
     bool cut = false;  ///< the live run counts up to that beat
   };
 
-  Entry* find(std::string_view strategy);
-  double jain_of(const Entry& entry) const;
+  /// Under the mutex. Nothing if the strategy is unknown.
+  template <class Change>
+  void change(std::string_view strategy, const Change& change);
 
   const Now now_;
   mutable std::mutex mutex_;

@@ -5,7 +5,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/promises.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "strategies/programs/client/process.h"
 #include "strategies/programs/program.h"
 #include "strategies/store.h"

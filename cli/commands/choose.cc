@@ -4,7 +4,6 @@
 #include "choose/answer.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
-#include "cli/options/text.h"
 #include "hazards/scenario.h"
 #include "results/file/json.h"
 #include "results/stats/figures.h"
@@ -144,8 +143,11 @@ int tell(const choose::Answer& answer, const ChooseOptions& options, Ending endi
   const OutputOptions& output = options.output;
   results::Look look = look_of(output);
   look.style.remedy = "--format markdown shows them";
+  ChooseOptions given = options;
+  OptionList asked(ChooseOptions::kCommand);
+  given.declare_requirements(asked);
   const bool told = silent || print_text(output.format == Format::json
-                                             ? choose::to_json(answer)
+                                             ? choose::to_json(answer, asked.record())
                                              : choose::to_text(answer, look, options.why));
   ending.errors |= !told;
   ending.threshold_missed = answer.ranked.empty() || !answer.too_busy.empty();
@@ -223,16 +225,14 @@ int choose_by_measuring(const ChooseOptions& options, choose::Requirements requi
   fit(common.workload, options.measure_time, static_cast<int>(names.size()));
   std::vector<Selected> selected = select_for_load(common);
   for (Selected& one : selected) one.named = false;  // skipped if its store is missing
-  auto made = std::make_unique<Measurement>(common, std::move(selected));
-  // Made before the measurement's metrics and servers start threads, and outlives them.
   Session session(common.output);
-  const std::unique_ptr<Measurement> measurement = std::move(made);
   Console& console = session.console();
+  Measurement measurement(common, std::move(selected));
   console.note(fmt::format("measuring {} strategies", names.size()));
-  if (!measurement->deploy(session)) return session.interrupted_early();
+  if (!measurement.deploy(session)) return session.interrupted_early();
   ask_servers(options.servers, requirements);
 
-  const loadgen::RunPlan plan = measurement->plans().front();
+  const loadgen::RunPlan plan = measurement.plans().front();
   std::vector<loadgen::RunPlan> plans;
   for (const choose::Candidate& one : before.ranked) {
     if (std::ranges::find(plan.strategies, one.strategy) == plan.strategies.end()) continue;
@@ -241,27 +241,27 @@ int choose_by_measuring(const ChooseOptions& options, choose::Requirements requi
     own.workload = run_options(options, {std::string(one.strategy->name)}, one.settings).workload;
     own.workload.duration = plan.workload.duration;
     own.workload.repeat = plan.workload.repeat;
-    measurement->leave_to_each(choose::lock_options(one.settings));
+    measurement.leave_to_each(choose::lock_options(one.settings));
   }
   announce(plans, console);
   ProgressView progress(console, BootClock::now);
-  measurement->take(loadgen::run_plans(plans, progress, session.stop()), console);
-  const int code = measurement->finish(false, console);
+  measurement.take(loadgen::run_plans(plans, progress, session.stop()), console);
+  const int code = measurement.finish(false, console);
 
-  files.insert(files.begin(), {measurement->out(), measurement->result()});
+  files.insert(files.begin(), {measurement.out(), measurement.result()});
   const choose::Evidence measured(std::move(files), choose::reference());
   // Ruling out a strategy that broke exclusion is an answer, not a failure.
-  Ending ending = ending_of(measurement->result());
+  Ending ending = ending_of(measurement.result());
   ending.exclusion_broken = false;
   const std::string problem = ending.nothing_granted ? "a run granted no lock"
                               : ending.errors        ? "requests failed or had no answer"
                                                      : "the measurement failed";
   ending.errors |= code == exit_code::kErrors;
   const int told = tell(choose::choose(requirements, all_strategies(), measured, &before), options,
-                        ending, measurement->out() == kStdout);
+                        ending, measurement.out() == kStdout);
   if (told == exit_code::kErrors) {
     console.warn(
-        fmt::format("exit code {}: {} (lockbench show {})", told, problem, measurement->out()));
+        fmt::format("exit code {}: {} (lockbench show {})", told, problem, measurement.out()));
   }
   return told;
 }

@@ -41,9 +41,9 @@ struct CompareOptions {
     options.only({"format", "columns", "quiet"}, [&] { output.declare(options); });
   }
 
-  void complete(const OptionList& /*options*/) const {
-    if (repeat && !run) throw UsageError("--repeat requires --run");
-    if (strict_gate && fail_on.empty()) throw UsageError("--strict-gate requires --fail-on");
+  void complete(const OptionList& options) const {
+    options.needs("repeat", run, "--run");
+    options.needs("strict-gate", !strict_gate || !fail_on.empty(), "--fail-on");
     if (output.format == Format::json && !output.columns.empty()) {
       throw UsageError("--columns: JSON has no columns to choose: use --format csv");
     }
@@ -202,14 +202,13 @@ ResultPair measure_pair(const CompareOptions& options) {
   check_apart(a, b);
   share_proxies(a, b);
 
-  const auto measurement = [](const Configuration& one) {
-    return in_file(one.file,
-                   [&] { return std::make_unique<Measurement>(one.options, one.selected); });
-  };
-  Both made{measurement(a), measurement(b)};
-  // Made before the measurements' metrics and servers start threads, and outlives them.
   Session session(OutputOptions{.quiet = options.output.quiet});
-  const Both both = std::move(made);
+  Both both;
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    const Configuration& one = i == 0 ? a : b;
+    in_file(one.file,
+            [&] { both.at(i) = std::make_unique<Measurement>(one.options, one.selected); });
+  }
   for (std::size_t i = 0; i < both.size(); ++i) {
     const std::string& file = i == 0 ? a.file : b.file;
     if (in_file(file, [&] { return both.at(i)->deploy(session); })) continue;

@@ -5,10 +5,8 @@
 #include <new>
 
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "hazards/messages.h"
 #include "strategies/store.h"
 
@@ -97,8 +95,7 @@ int choose_and_execute(std::span<const std::string> args) {
   const bool usual = first.starts_with('-') || args.empty();
   const auto command =
       usual ? commands.begin() : std::ranges::find(commands, first, &Command::name);
-  auto ranks = loadgen::cluster::launched();
-  if (ranks && ranks->size < 2) ranks.reset();
+  const auto ranks = rank_count() > 1 ? loadgen::cluster::launched() : std::nullopt;
   if (command == commands.end()) {
     if (ranks && ranks->rank > 0) return exit_code::kFine;
     throw no_such_command(first, commands);

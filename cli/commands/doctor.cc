@@ -5,9 +5,7 @@
 
 #include "choose/answer.h"
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "loadgen/cluster/link.h"
 #include "strategies/number.h"
 #include "strategies/registry.h"
@@ -90,8 +88,6 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
 /// Checks this machine and build.
 std::vector<Finding> check_machine(const deployment::Request& request) {
   const unsigned cores = std::thread::hardware_concurrency();
-  const std::string clock = clock_source();
-  const bool slow = clock == "hpet" || clock == "acpi_pm" || clock == "jiffies";
   const auto needed = deployment::open_files_for(request, all_strategies());
   const std::uint64_t limit = testbed::hard_open_file_limit();
   const auto account = testbed::server_account();
@@ -100,7 +96,6 @@ std::vector<Finding> check_machine(const deployment::Request& request) {
       {"cores", true,
        cores > 1 ? fmt::format("{}", cores)
                  : "1: clients and servers will share it, which distorts every figure"},
-      {"clock source", true, clock + (slow ? ": slow to read, which distorts short times" : "")},
       {"open files", limit >= needed,
        fmt::format("at most {}; {} clients need up to {}", limit, request.clients, needed)},
       {"private servers", account.has_value(),
@@ -115,7 +110,7 @@ struct DoctorOptions : LoadOptions {
   std::optional<std::string> deployment;
 
   void declare(OptionList& options) {
-    options.only({"clients", "resource", "counter-redis", "store-timeout"},
+    options.only({"clients", "counter-redis", "store-timeout"},
                  [&] { LoadOptions::declare(options); });
     declare_servers(options, servers);
     options.only({"strategies"}, [&] { LoadOptions::declare(options); });
@@ -130,6 +125,7 @@ struct DoctorOptions : LoadOptions {
     declare_keys_of_files(options);
   }
   void complete(const OptionList& /*options*/) {
+    if (counter_redis) workload.resource = loadgen::Resource::redis;
     if (wait_replicas > 0) workload.strategy.wait_replicas = wait_replicas;
   }
 
@@ -173,22 +169,16 @@ std::vector<Selected> tried_strategies(const DoctorOptions& options) {
 
 /// The least that shows whether clients may lock: two take turns, and renew while they hold.
 loadgen::Workload trial_of(const DoctorOptions& options, const Descriptor& strategy) {
-  loadgen::Workload workload = options.workload;
+  const Duration timeout = options.workload.strategy.command_timeout;
+  loadgen::Workload workload;
   workload.clients = 2;
-  workload.keys = 1;
-  workload.key_per_client = false;
-  workload.rate.reset();
-  workload.trace.reset();
   workload.hold = loadgen::DurationDistribution::constant(50ms);
-  workload.think = loadgen::DurationDistribution::constant(Duration::zero());
   workload.warmup = Duration::zero();
   workload.iterations = 6;
-  workload.duration = 2 * workload.strategy.command_timeout + 5s;
-  workload.resource = loadgen::Resource::memory;
-  workload.shared_share = 0;
-  workload.locks_per_section = 1;
-  workload.repeat = 1;
-  workload.acquire_timeout = workload.strategy.command_timeout + 5s;
+  workload.duration = 2 * timeout + 5s;
+  workload.acquire_timeout = timeout + 5s;
+  workload.ttl = options.workload.ttl;
+  workload.strategy = options.workload.strategy;
   workload.strategy.wait.reset();
   workload.strategy.renew.reset();
   if (strategy.traits.renewable) {

@@ -134,7 +134,6 @@ int capacity(const CapacityOptions& given) {
   plan.run.watcher = metrics.watcher();
   plan.run.maker = maker_of(out, result, options.metrics);
   measure_all(std::move(plan), selected, experiment, ending);
-  ending.errors |= !metrics.push(console);
   const int code = finish(result, options.output, file, ending);
   metrics.linger(console, session.stop());
   return code;

@@ -3,7 +3,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "hazards/player.h"
 
 namespace lockbench::cli {
@@ -207,7 +206,6 @@ int play_hazards(const HazardOptions& given) {
   const std::vector<Cell> cells = cells_of(options, result.skipped);
   result.hazards.emplace();
   const std::string out = out_path(options.output, result);
-  check_history(options.history, options.output, out);
   Session session(options.output);
   Console& console = session.console();
   result.workload = workload_record(given);

@@ -4,7 +4,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/console/session.h"
-#include "cli/options/text.h"
 #include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
@@ -94,83 +93,29 @@ Json strategy_json(const Descriptor& strategy) {
           {"unavailable_because", served ? Json(nullptr) : Json(served.error())}};
 }
 
-std::string joined(const Json& list, std::string_view separator, std::string_view if_empty) {
-  if (list.empty()) return std::string(if_empty);
-  return fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), separator));
-}
-
-std::string traits_text(const Json& traits) {
-  std::vector<std::string> words;
-  const auto expiry = traits["expiry"].get<std::string>();
-  words.push_back(expiry == "none" ? "never expires" : "expires by " + expiry);
-  words.push_back(
-      fmt::format("owner check on release: {}", traits["release_check"].get<std::string>()));
-  if (!traits["promises_exclusion"]) words.emplace_back("a control: promises no exclusion");
-  if (traits["one_process"]) words.emplace_back("within one process only");
-  if (traits["ttl_in_seconds"]) words.emplace_back("TTL in whole seconds");
-  for (const char* name : {"reentrant", "fencing", "fair"}) {
-    if (traits[name]) words.emplace_back(name);
+/// Of an object, the members that are true, and the values of the others.
+std::string text_of(const Json& value, bool named = true) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_structured()) return value.dump();
+  std::vector<std::string> texts;
+  for (const auto& [name, member] : value.items()) {
+    if (member.is_null() || member == false || (member.is_structured() && member.empty())) continue;
+    const std::string text = member == true ? name : text_of(member, false);
+    texts.push_back(named && value.is_object() && member != true ? name + " " + text : text);
   }
-  if (traits["shared"]) words.emplace_back("a shared mode");
-  if (traits["nodes"] > 1) words.emplace_back("a quorum of nodes");
-  if (traits["needs_replicas"]) words.emplace_back("needs a server with replicas");
-  return fmt::format("{}", fmt::join(words, "; "));
-}
-
-/// The scenarios that break the strategy, one line per outcome.
-std::vector<std::string> hazard_lines(const Json& hazards) {
-  std::vector<std::string> lines;
-  for (const Json& hazard : hazards) {
-    const auto outcome = hazard["outcome"].get<std::string>() + ": ";
-    const auto scenario = hazard["scenario"].get<std::string>();
-    const auto known = std::ranges::find_if(
-        lines, [&](const std::string& line) { return line.starts_with(outcome); });
-    if (known == lines.end()) {
-      lines.push_back(outcome + scenario);
-    } else {
-      *known += ", " + scenario;
-    }
-  }
-  if (lines.empty()) lines.emplace_back("none known");
-  return lines;
-}
-
-/// When and how a timer renews the lock, and the choices of --renew.
-std::string renewal_line(const Json& strategy) {
-  const Json& traits = strategy["traits"];
-  if (!traits["renewable"]) return "by no timer";
-  const auto choices = "; --renew: off, auto, an interval";
-  if (!traits["renews"]) return std::string("none by itself") + choices;
-  return fmt::format("{}: {}{}", traits["renewal"].get<std::string>(),
-                     joined(strategy["renew"], "; ", "no command"), choices);
+  return fmt::format("{}", fmt::join(texts, value.is_array() ? "; " : ", "));
 }
 
 void print_strategy(const Json& strategy) {
-  const auto line = [](std::string_view label, const std::string& text) {
-    fmt::print("  {:<9} {}\n", label, text);
-  };
-  const Json& traits = strategy["traits"];
   fmt::print("{}\n", strategy["name"].get<std::string>());
-  const std::string here =
-      strategy["available"]
-          ? "available"
-          : "not available: " + strategy["unavailable_because"].get<std::string>();
-  const auto summary = strategy["summary"].get<std::string>();
   // Left out of this build: nothing else is known of it.
-  if (summary.empty()) return line("here", here + "\n");
-  line("", summary);
-  line("acquire", joined(strategy["acquire"], "; ", "no command"));
-  line("release", joined(strategy["release"], "; ", "no command"));
-  line("traits", traits_text(traits));
-  line("waiting", fmt::format("{}; --wait: {}", traits["waiting"].get<std::string>(),
-                              joined(traits["waiting_choices"], ", ", "no choice")));
-  line("renewal", renewal_line(strategy));
-  std::string_view label = "hazards";
-  for (const std::string& text : hazard_lines(strategy["hazards"])) {
-    line(std::exchange(label, ""), text);
+  const bool absent = strategy["summary"] == "";
+  for (const auto& [name, value] : strategy.items()) {
+    if (name == "name" || (absent && name != "unavailable_because") || value.is_null()) continue;
+    const std::string text = text_of(value);
+    if (!text.empty()) fmt::print("  {:<9} {}\n", name, text);
   }
-  line("source", strategy["source"].get<std::string>());
-  line("here", here + "\n");
+  fmt::print("\n");
 }
 
 struct ListOptions {

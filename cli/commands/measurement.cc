@@ -4,7 +4,6 @@
 #include <array>
 
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
@@ -33,18 +32,6 @@ exporter::Facts facts_of(const LoadOptions& options, const std::string& run_id) 
   facts.deployments = options.metrics.deployments;
   if (Ranks::joined() != nullptr) facts.rank = "0";
   return facts;
-}
-
-/// The limit on open connections to /metrics: what the load leaves of the limit on open files.
-unsigned scrape_connections(const LoadOptions& options,
-                            const std::vector<const Descriptor*>& strategies) {
-  constexpr unsigned kReserve = 64, kMin = 16;
-  const std::uint64_t load = deployment::open_files_for(request_of(options), strategies) + kReserve;
-  if (testbed::raise_open_file_limit(load + exporter::kMostConnections)) {
-    return exporter::kMostConnections;
-  }
-  const std::uint64_t limit = testbed::hard_open_file_limit();
-  return limit > load + kMin ? static_cast<unsigned>(limit - load) : kMin;
 }
 
 constexpr std::chrono::seconds kBetweenLines{5};
@@ -142,10 +129,7 @@ Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& 
                        const std::string& run_id, Console& console) {
   Metrics metrics;
   const MetricsOptions& asked = options.metrics;
-  if (!asked.listen && !asked.push) return metrics;
-  must(exporter::available(), asked.listen ? "--metrics-listen" : "--push");
   metrics.linger_ = asked.linger;
-  if (asked.push) metrics.push_ = must(exporter::parse_push_target(*asked.push), "--push");
   std::vector<const Descriptor*> strategies;
   for (const Selected& one : selected) {
     if (one.strategy->not_built.empty()) strategies.push_back(one.strategy);
@@ -153,28 +137,18 @@ Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& 
   const auto redis = options.servers_of("redis");
   const int nodes = redis.empty() ? options.workload.nodes : static_cast<int>(redis.size());
   metrics.metrics_ = std::make_shared<exporter::RunMetrics>(strategies, nodes);
-  metrics.exporter_ = exporter::Exporter::make(metrics.metrics_, facts_of(options, run_id));
   if (!asked.ready_at_once) {
     for (const Descriptor* strategy : strategies) {
       metrics.metrics_->set_failing(*strategy, "it has not worked yet");
     }
   }
   if (!asked.listen) return metrics;
-  const exporter::ListenAddress serving =
-      must(metrics.exporter_->serve(*asked.listen, scrape_connections(options, strategies)),
+  metrics.endpoint_ =
+      must(exporter::serve(metrics.metrics_, facts_of(options, run_id), *asked.listen),
            "--metrics-listen");
-  console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
+  console.note(
+      fmt::format("metrics on http://{}/metrics", metrics.endpoint_->address().to_string()));
   return metrics;
-}
-
-bool Metrics::push(Console& console) {
-  if (!push_) return true;
-  if (const auto pushed = exporter_->push(*push_); !pushed) {
-    console.warn("--push: " + pushed.error());
-    return false;
-  }
-  console.note("metrics pushed to " + push_->display());
-  return true;
 }
 
 void Metrics::linger(Console& console, const std::stop_token& stop) {
@@ -192,7 +166,7 @@ Measurement::Measurement(const RunOptions& options, std::vector<Selected> select
   leave_to_the_loads(options_, result_.workload);
   out_ = out_path(options_.output, result_);
   if (options_.output.resume) resume();
-  check_history(options_.history, options_.output, out_);
+  if (!options_.history.empty()) must(results::check_writable(options_.history), "--history");
   if (options_.hdr.empty()) return;
   // The directory is created if necessary.
   must(results::check_writable(std::filesystem::path(options_.hdr) / "lockbench.hgrm"), "--hdr");
@@ -317,7 +291,6 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
 }
 
 int Measurement::finish(bool show, Console& console) {
-  const bool pushed = metrics_->push(console);
   bool exported = true;
   if (!options_.hdr.empty()) {
     for (const auto& [name, text] : results::hgrm_files(result_)) {
@@ -327,7 +300,7 @@ int Measurement::finish(bool show, Console& console) {
   const auto [missed, undecided] = unkept_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
-  ending.errors |= errors_ || !pushed || !exported;
+  ending.errors |= errors_ || !exported;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
   ending.undecided = !undecided.empty();
@@ -340,19 +313,17 @@ int Measurement::finish(bool show, Console& console) {
 }
 
 int measure(const RunOptions& options, std::vector<Selected> selected) {
-  auto made = std::make_unique<Measurement>(options, std::move(selected));
-  // Made before the measurement's metrics and servers start threads, and outlives them.
   Session session(options.output);
   Console& console = session.console();
-  const std::unique_ptr<Measurement> one = std::move(made);
-  if (!one->deploy(session)) return session.interrupted_early();
+  Measurement measurement(options, std::move(selected));
+  if (!measurement.deploy(session)) return session.interrupted_early();
 
   ProgressView progress(console, BootClock::now);
-  const std::vector<loadgen::RunPlan> plans = one->plans();
+  const std::vector<loadgen::RunPlan> plans = measurement.plans();
   announce(plans, console);
-  one->take(loadgen::run_plans(plans, progress, session.stop()), console);
-  const int code = one->finish(true, console);
-  one->linger(console, session.stop());
+  measurement.take(loadgen::run_plans(plans, progress, session.stop()), console);
+  const int code = measurement.finish(true, console);
+  measurement.linger(console, session.stop());
   return code;
 }
 

@@ -18,7 +18,7 @@ namespace lockbench::cli {
 /// record.
 void leave_to_the_loads(const LoadOptions& options, OptionRecord& record);
 
-/// Carries out --metrics-listen, --linger and --push during one command.
+/// Carries out --metrics-listen and --linger during one command.
 class Metrics {
  public:
   /// Starts to serve if --metrics-listen is given, with every series of the selected strategies.
@@ -26,26 +26,23 @@ class Metrics {
   static Metrics start(const LoadOptions& options, const std::vector<Selected>& selected,
                        const std::string& run_id, Console& console);
 
-  /// Observes runs; null if no metrics are asked for.
+  /// Observes runs, whether or not the metrics are served. Never null.
   exporter::RunMetrics* watcher() { return metrics_.get(); }
 
-  /// Call after the runs. Warns and returns false if --push failed.
-  bool push(Console& console);
   /// Serves for the time of --linger, or until the stop.
   void linger(Console& console, const std::stop_token& stop);
 
  private:
   Duration linger_{};
-  std::optional<exporter::PushTarget> push_;
   std::shared_ptr<exporter::RunMetrics> metrics_;
-  std::unique_ptr<exporter::Exporter> exporter_;
+  std::unique_ptr<exporter::HttpEndpoint> endpoint_;
 };
 
 /// One configuration of `run`: strategies under loads, and their result file. Call the members in
 /// this order, plans() and those below only if deploy() returned true.
 class Measurement {
  public:
-  /// Checks everything that needs no server.
+  /// Checks everything that needs no server. Make a Session before, which outlives it.
   Measurement(const RunOptions& options, std::vector<Selected> selected);
   // The plans point to it.
   Measurement(const Measurement&) = delete;
@@ -61,7 +58,7 @@ class Measurement {
   void leave_to_each(const std::vector<std::string>& options);
   /// Takes the part of the report that belongs to this measurement, and saves it.
   void take(const loadgen::RunReport& report, Console& console);
-  /// Pushes the metrics, saves the result, and shows it if asked to. Returns the exit code.
+  /// Saves the result, and shows it if asked to. Returns the exit code.
   int finish(bool show, Console& console);
   /// Serves metrics for as long as --linger says.
   void linger(Console& console, const std::stop_token& stop) { metrics_->linger(console, stop); }

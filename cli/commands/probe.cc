@@ -1,23 +1,15 @@
 #include <algorithm>
-#include <chrono>
 #include <random>
 
-#include "cli/commands/commands.h"
-#include "cli/commands/measurement.h"
 #include "cli/commands/prober.h"
-#include "cli/console/facts.h"
 #include "cli/console/session.h"
-#include "strategies/store.h"
 #include "strategies/thread.h"
 
 namespace lockbench::cli {
 namespace {
 
-using namespace std::chrono_literals;
-
 // Where /metrics is served on the loopback without --metrics-listen.
 constexpr std::uint16_t kPort = 9465;
-
 // One section in so many holds its lock, or fewer if a lock would otherwise always be held.
 constexpr double kSectionsForAMeeting = 10;
 
@@ -26,16 +18,14 @@ loadgen::Workload workload_of(const ProbeOptions& options) {
   loadgen::Workload workload = options.workload;
   workload.key_per_client = true;
   if (!workload.hold.is_zero()) {
-    const std::chrono::duration<double> tenth(kSectionsForAMeeting / *workload.rate);
     workload.meet_every =
-        std::max(std::chrono::duration_cast<Duration>(tenth), 2 * workload.hold.mean());
+        std::max(to_duration(kSectionsForAMeeting / *workload.rate), 2 * workload.hold.mean());
   }
   workload.arrival = loadgen::Arrival::constant;
   workload.warmup = Duration::zero();
   // A section that has not started when the next one is due is abandoned, so that a recovering
   // store is not flooded. At least 1 s, as an acquisition may be slow.
-  const std::chrono::duration<double> gap(1 / *workload.rate);
-  workload.longest_lag = std::max<Duration>(1s, std::chrono::duration_cast<Duration>(gap));
+  workload.longest_lag = std::max<Duration>(1s, to_duration(1 / *workload.rate));
   return workload;
 }
 
@@ -62,23 +52,6 @@ std::vector<Selected> select(const ProbeOptions& options) {
   return selected;
 }
 
-/// --deployment, or the addresses of each backend's servers.
-std::map<std::string, std::string, std::less<>> deployments_of(
-    const std::vector<Selected>& selected, const ProbeOptions& options) {
-  std::map<std::string, std::string, std::less<>> names;
-  for (const Selected& one : selected) {
-    const StoreKind* const kind = find_store_kind(one.strategy->backend);
-    if (kind == nullptr) continue;
-    std::vector<std::string> addresses;
-    for (const std::string& url : options.servers_of(kind->name)) {
-      addresses.push_back(kind->display(url).value_or("?"));
-    }
-    names.emplace(kind->name,
-                  options.deployment.value_or(fmt::format("{}", fmt::join(addresses, ","))));
-  }
-  return names;
-}
-
 /// Reports how the probers ended. Returns the exit code.
 int end_probe(const std::vector<std::unique_ptr<Prober>>& probers, bool ran_out, Console& console) {
   if (std::ranges::all_of(probers, [](const auto& one) { return one->skipped().has_value(); })) {
@@ -98,17 +71,17 @@ int end_probe(const std::vector<std::unique_ptr<Prober>>& probers, bool ran_out,
 }
 
 /// Probes all strategies side by side. Returns the exit code.
-int probe_all(const loadgen::RunPlan& plan_of_all, const std::vector<Selected>& selected,
-              ProbeCommon& common, const std::stop_token& stop) {
+int probe_all(const std::string& run_id, const std::vector<Selected>& selected, Common& common,
+              const std::stop_token& stop) {
   std::vector<std::unique_ptr<Prober>> probers;
   for (const Selected& one : selected) {
-    loadgen::RunPlan plan = plan_of_all;
+    // At the end of a round, each removes only its own keys.
+    loadgen::RunPlan plan{.run_id = fmt::format("{}-{}", run_id, probers.size()),
+                          .workload = common.options.workload};
     plan.strategies = {one.strategy};
     // Held locks are renewed if they can be, so that the probe sees renewal fail.
     auto& renew = plan.workload.strategy.renew;
     if (!renew && !one.strategy->traits.renews) renew = {.kind = RenewPolicy::Kind::automatic};
-    // At the end of a round, each removes only its own keys.
-    plan.run_id += fmt::format("-{}", probers.size());
     probers.push_back(std::make_unique<Prober>(std::move(plan), one, common));
   }
   {
@@ -128,22 +101,25 @@ int probe_all(const loadgen::RunPlan& plan_of_all, const std::vector<Selected>& 
 }
 
 int probe(const ProbeOptions& given) {
-  if (!given.workload.rate) {
-    throw UsageError(
-        "probe requires --rate: sections per second of each strategy, such as --rate 1");
-  }
   ProbeOptions options = given;
   options.workload = workload_of(given);
-  const bool exports = exporter::available().has_value();
-  if (!options.metrics.listen && exports) {
+  if (!options.metrics.listen && exporter::available()) {
     options.metrics.listen = exporter::ListenAddress{.port = kPort};
   }
   std::vector<Selected> selected = select(options);
   std::vector<const Descriptor*> strategies;
-  strategies.reserve(selected.size());
-  for (const Selected& one : selected) strategies.push_back(one.strategy);
+  for (const Selected& one : selected) {
+    strategies.push_back(one.strategy);
+    // The label `deployment`: --deployment, or the addresses of the backend's servers.
+    const std::string backend(one.strategy->backend);
+    std::vector<std::string> addresses;
+    for (const std::string& url : options.servers_of(backend)) {
+      addresses.push_back(find_store_kind(backend)->display(url).value_or("?"));
+    }
+    options.metrics.deployments.emplace(
+        backend, options.deployment.value_or(fmt::format("{}", fmt::join(addresses, ","))));
+  }
   must(deployment::check(request_of(options), strategies));
-  options.metrics.deployments = deployments_of(selected, options);
   options.metrics.ready_at_once = false;
 
   Session session(options.output, false, "stopping: removing the probe's keys");
@@ -156,54 +132,12 @@ int probe(const ProbeOptions& given) {
                            id));
   std::optional<TimePoint> until;
   if (options.duration) until = TimePoint::clock::now() + *options.duration;
-  ProbeCommon common{.options = options,
-                     .metrics = metrics.watcher(),
-                     .until = until,
-                     .console = console,
-                     .servers = GivenServers(options)};
-  return probe_all({.run_id = id, .workload = options.workload}, selected, common, session.stop());
+  Common common{
+      .options = options, .metrics = *metrics.watcher(), .console = console, .until = until};
+  return probe_all(id, selected, common, session.stop());
 }
 
 }  // namespace
-
-void ProbeOptions::declare(OptionList& options) {
-  options.add("rate", "R", workload.rate, number(0.001, 1000),
-              "sections per second of each strategy; required");
-  options.add("clients", "N", workload.clients, whole_number(4, 64),
-              "clients of each strategy, two for each lock");
-  options.add("acquire-timeout", "D", workload.acquire_timeout, cli::duration(0s, 1h),
-              "time after which a client gives up; 0s: after one attempt");
-  options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to probe",
-              "until it is stopped");
-  options.add("deployment", "NAME", deployment, any_text(),
-              "value of the label `deployment` of all metrics", "the servers' addresses");
-  options.only({"strategies", "client", "clients-per-process", "threads", "hold", "ttl", "wait",
-                "renew", "node-timeout", "wait-replicas", "wait-timeout", "store-timeout"},
-               [&] { LoadOptions::declare(options); });
-  declare_servers(options, servers);
-  options.at("strategies").default_text = "all that promise exclusion, on the servers given";
-  options.at("renew").default_text = "the strategy's own, or else auto";
-  options.at("hold").help =
-      "how long a lock is held now and then, while its second client waits; 0s: never";
-  options.at("hold").default_text = "1.2 times the renewal interval";
-  options.only({"metrics-listen"}, [&] { metrics.declare(options); });
-  options.only({"quiet", "events", "config"}, [&] { output.declare(options); });
-}
-
-void ProbeOptions::complete(const OptionList& options) {
-  LoadOptions::complete(options);
-  if (workload.clients % 2 != 0) {
-    throw UsageError(
-        "--clients {} leaves a client alone: two share each lock, so use an even number",
-        workload.clients);
-  }
-  if (!options.given("hold")) {
-    const auto& renew = workload.strategy.renew;
-    const bool every = renew && renew->kind == RenewPolicy::Kind::every;
-    const Duration interval = every ? renew->period : RenewalTiming{}.first(workload.ttl);
-    workload.hold = loadgen::DurationDistribution::constant(interval + interval / 5);
-  }
-}
 
 Command probe_command() {
   return make_command<ProbeOptions>(

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/console/facts.h"
+#include "cli/console/publish.h"
 
 namespace lockbench::cli {
 namespace {
@@ -18,30 +18,35 @@ using loadgen::FailureReason;
 // A store that fails in changing ways must not fill the log.
 constexpr Duration kBetweenReasons = std::chrono::seconds(10);
 
+constexpr std::pair<std::uint64_t ProbeFindings::*, const char*> kFindings[] = {
+    {&ProbeFindings::overlaps, "two holders at once"},
+    {&ProbeFindings::lost_updates, "lost updates"},
+    {&ProbeFindings::fence_resets, "fencing numbers that went back"},
+    {&ProbeFindings::leases_lost, "leases lost while held"},
+    {&ProbeFindings::fence_regressions, "grants with old fencing numbers"}};
+
 }  // namespace
 
+bool ProbeFindings::any() const {
+  return std::ranges::any_of(kFindings, [&](const auto& one) { return this->*one.first > 0; });
+}
+
 ProbeFindings& ProbeFindings::operator+=(const ProbeFindings& more) {
-  overlaps += more.overlaps;
-  lost_updates += more.lost_updates;
-  fence_resets += more.fence_resets;
-  leases_lost += more.leases_lost;
+  for (const auto& [count, what] : kFindings) this->*count += more.*count;
   return *this;
 }
 
 ProbeFindings ProbeFindings::operator-(const ProbeFindings& less) const {
-  return {overlaps - less.overlaps, lost_updates - less.lost_updates,
-          fence_resets - less.fence_resets, leases_lost - less.leases_lost};
+  ProbeFindings rest = *this;
+  for (const auto& [count, what] : kFindings) rest.*count -= less.*count;
+  return rest;
 }
 
 std::string ProbeFindings::to_string() const {
   std::vector<std::string> parts;
-  const auto add = [&](const char* what, std::uint64_t times) {
-    if (times > 0) parts.push_back(fmt::format("{}: {}", what, times));
-  };
-  add("two holders at once", overlaps);
-  add("lost updates", lost_updates);
-  add("fencing numbers that went back", fence_resets);
-  add("leases lost while held", leases_lost);
+  for (const auto& [count, what] : kFindings) {
+    if (this->*count > 0) parts.push_back(fmt::format("{}: {}", what, this->*count));
+  }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -15,8 +15,9 @@ namespace lockbench::cli {
 /// What a probe's audit finds, apart from sections without a lock.
 struct ProbeFindings {
   std::uint64_t overlaps = 0, lost_updates = 0, fence_resets = 0, leases_lost = 0;
+  std::uint64_t fence_regressions = 0;  ///< told only at the end
 
-  bool any() const { return overlaps + lost_updates + fence_resets + leases_lost > 0; }
+  bool any() const;
   ProbeFindings& operator+=(const ProbeFindings& more);
   ProbeFindings operator-(const ProbeFindings& less) const;
   /// "two holders at once: 2, leases lost while held: 1"

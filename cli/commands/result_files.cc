@@ -3,7 +3,6 @@
 #include <iterator>
 
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "loadgen/cluster/part.h"
 #include "results/file/json.h"
 #include "results/file/save.h"

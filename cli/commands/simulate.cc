@@ -16,8 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double kLongestYears = 1;  // of a seed: the audit's clock has a year
-
 struct SimulateOptions : LoadOptions {
   static constexpr std::string_view kCommand = "simulate";
   std::optional<double> years;
@@ -33,8 +31,10 @@ struct SimulateOptions : LoadOptions {
 
   void declare(OptionList& options) {
     options.heading("Simulation");
-    options.add("years", "Y", years, number(0.0001, kLongestYears),
-                "simulated time of each seed, instead of --duration", "none");
+    // The audit's clock has a year.
+    options.add("duration", "D", workload.duration, duration(1ms, 8766h),
+                "simulated time of each seed, up to a year");
+    options.add("years", "Y", years, number(0.0001, 1), "the same in years", "none");
     options.add("regions", "NAME,...", regions,
                 parsed(simulate::find_region,
                        [](int region) { return std::string(simulate::region_name(region)); }),
@@ -84,13 +84,10 @@ struct SimulateOptions : LoadOptions {
     if (years && options.given("duration")) {
       throw UsageError("--years cannot be combined with --duration");
     }
-    constexpr double kYear = 365.25 * 24 * 3600;
-    if (years) {
-      workload.duration =
-          std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*years * kYear));
-    }
-    if (seeds > 1 && !trace_out.empty()) throw UsageError("--trace-out requires --seeds 1");
-    if (seeds > 1 && !history.empty()) throw UsageError("--history requires --seeds 1");
+    using Years = std::chrono::duration<double, std::ratio<8766 * 3600>>;
+    if (years) workload.duration = std::chrono::duration_cast<Duration>(Years(*years));
+    options.needs("trace-out", seeds == 1, "--seeds 1");
+    options.needs("history", seeds == 1, "--seeds 1");
     faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
   }
 };
@@ -106,101 +103,56 @@ simulate::Faults faults_of(const SimulateOptions& options) {
   return faults;
 }
 
-/// Plays seeds side by side; the outcomes are in the order of the seeds.
-class Seeds {
- public:
-  Seeds(const SimulateOptions& options, Console& console, std::stop_token stop)
-      : options_(options), console_(console), stop_(std::move(stop)) {}
-
-  /// Those that were played before a stop. Throws UsageError if they cannot begin.
-  std::vector<simulate::Outcome> play(simulate::Plan plan) {
-    if (options_.seeds == 1) {
-      plan.on_progress = [this, name = plan.strategy->name](double share) {
-        console_.status(fmt::format("{} {:.0f} %", name, 100 * share));
-      };
-    }
-    const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const int jobs = std::min(options_.seeds, options_.jobs.value_or(cores));
-    std::vector<std::optional<simulate::Outcome>> outcomes(
-        static_cast<std::size_t>(options_.seeds));
-    std::atomic<int> next{0};
-    std::mutex mutex;
-    std::string failure;
-    const TimePoint began = BootClock::now();
-    int done = 0;
-    const auto work = [&](const std::stop_token&) {
-      for (int i = next++; i < options_.seeds && !stop_.stop_requested(); i = next++) {
-        auto outcome = simulate::simulate(plan, seed(i), stop_);
-        const std::scoped_lock lock(mutex);
-        if (!outcome) {
-          failure = outcome.error();
-          next = options_.seeds;
-          return;
-        }
-        outcomes[static_cast<std::size_t>(i)] = *std::move(outcome);
-        ++done;
-        const double took = seconds(BootClock::now() - began);
-        console_.status(fmt::format("{} seed {}/{}, {:.2g} seeds/s", plan.strategy->name, done,
-                                    options_.seeds, done / std::max(took, 1e-9)));
-      }
-    };
-    {
-      std::vector<Thread> threads;
-      threads.reserve(static_cast<std::size_t>(jobs));
-      for (int i = 0; i < jobs; ++i) {
-        threads.push_back(must(Thread::start(work, [&](const std::string& why) {
-          const std::scoped_lock lock(mutex);
-          failure = why;
-        })));
-      }
-      for (Thread& thread : threads) thread.finish();
-    }
-    console_.status("");
-    if (!failure.empty()) throw UsageError("{}: {}", plan.strategy->name, failure);
-    std::vector<simulate::Outcome> played;
-    for (auto& one : outcomes) {
-      if (one) played.push_back(*std::move(one));
-    }
-    return played;
-  }
-
-  /// How long play() will take, from a short part of the first seed.
-  Duration estimate(simulate::Plan plan) const {
-    plan.trace = {};
-    plan.history = nullptr;
-    const Duration whole = plan.workload.duration;
-    const TimePoint began = BootClock::now();
-    double scale = 1;
-    // Until it takes long enough to tell.
-    for (Duration part = 1s; part < whole && !stop_.stop_requested(); part *= 8) {
-      plan.workload.duration = part;
-      scale = static_cast<double>(whole.count()) / static_cast<double>(part.count());
-      const TimePoint before = BootClock::now();
-      (void)simulate::simulate(plan, seed(0), stop_);
-      const Duration took = BootClock::now() - before;
-      if (took > 300ms) return std::chrono::duration_cast<Duration>(took * scale);
-    }
-    return BootClock::now() - began;
-  }
-
-  std::uint64_t seed(int i) const { return options_.workload.seed + static_cast<std::uint64_t>(i); }
-
- private:
-  const SimulateOptions& options_;
-  Console& console_;
-  const std::stop_token stop_;
-};
-
-void announce(const std::vector<simulate::Plan>& plans, const Seeds& seeds,
-              const SimulateOptions& options, Console& console) {
-  constexpr double kShort = 5;
+/// Plays the seeds side by side. Returns the outcomes of those that were played before a stop, in
+/// the order of the seeds. Throws UsageError if they cannot begin.
+std::vector<simulate::Outcome> play(simulate::Plan plan, const SimulateOptions& options,
+                                    Console& console, const std::stop_token& stop) {
+  const TimePoint began = BootClock::now();
+  const auto show = [&, name = plan.strategy->name](double share) {
+    const double left = seconds(BootClock::now() - began) * (1 / std::max(share, 1e-3) - 1);
+    console.status(
+        fmt::format("{} {:.0f} %, {} left", name, 100 * share, results::human_seconds(left)));
+  };
+  if (options.seeds == 1) plan.on_progress = show;
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const double at_once = std::min({options.seeds, options.jobs.value_or(cores), cores});
-  double all = 0;
-  for (const simulate::Plan& plan : plans) {
-    all += seconds(seeds.estimate(plan)) * options.seeds / at_once;
+  std::vector<std::optional<simulate::Outcome>> outcomes(static_cast<std::size_t>(options.seeds));
+  std::atomic<int> next{0};
+  std::mutex mutex;
+  std::string failure;
+  int done = 0;
+  const auto work = [&](const std::stop_token&) {
+    for (int i = next++; i < options.seeds && !stop.stop_requested(); i = next++) {
+      const auto seed = options.workload.seed + static_cast<std::uint64_t>(i);
+      auto outcome = simulate::simulate(plan, seed, stop);
+      const std::scoped_lock lock(mutex);
+      if (!outcome) {
+        failure = outcome.error();
+        next = options.seeds;
+        return;
+      }
+      outcomes[static_cast<std::size_t>(i)] = *std::move(outcome);
+      show(static_cast<double>(++done) / options.seeds);
+    }
+  };
+  {
+    std::vector<Thread> threads;
+    const int jobs = std::min(options.seeds, options.jobs.value_or(cores));
+    threads.reserve(static_cast<std::size_t>(jobs));
+    for (int i = 0; i < jobs; ++i) {
+      threads.push_back(must(Thread::start(work, [&](const std::string& why) {
+        const std::scoped_lock lock(mutex);
+        failure = why;
+      })));
+    }
+    for (Thread& thread : threads) thread.finish();
   }
-  if (all > kShort) console.note(fmt::format("this takes about {}", results::human_seconds(all)));
+  console.status("");
+  if (!failure.empty()) throw UsageError("{}: {}", plan.strategy->name, failure);
+  std::vector<simulate::Outcome> played;
+  for (auto& one : outcomes) {
+    if (one) played.push_back(*std::move(one));
+  }
+  return played;
 }
 
 std::vector<simulate::Plan> plans_of(const SimulateOptions& options,
@@ -238,7 +190,6 @@ int simulate_strategies(const SimulateOptions& options) {
   result.workload = workload_record(options);
   result.simulation.emplace();
   const std::string out = out_path(options.output, result);
-  check_history(options.history, options.output, out);
   std::ofstream trace;
   if (!options.trace_out.empty()) {
     trace.open(options.trace_out);
@@ -249,8 +200,6 @@ int simulate_strategies(const SimulateOptions& options) {
   ResultFile file(out, console);
   std::unique_ptr<history::Log> log;
   if (!options.history.empty()) log = must(history::Log::open(options.history), "--history");
-  Seeds seeds(options, console, session.stop());
-  announce(plans, seeds, options, console);
   Ending ending;
   for (simulate::Plan& plan : plans) {
     if (session.stopped()) {
@@ -259,7 +208,7 @@ int simulate_strategies(const SimulateOptions& options) {
     }
     plan.history = log.get();
     if (trace.is_open()) plan.trace = [&](const std::string& line) { trace << line << '\n'; };
-    const std::vector<simulate::Outcome> outcomes = seeds.play(plan);
+    const std::vector<simulate::Outcome> outcomes = play(plan, options, console, session.stop());
     result.simulation->push_back(simulate::summarise(plan, options.workload.seed, outcomes));
     ending.exclusion_broken |= options.expect_safe && result.simulation->back().violations > 0;
     file.keep_step(result);

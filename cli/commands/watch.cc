@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/console/facts.h"
 #include "cli/console/session.h"
 #include "cli/console/watch_view.h"
 #include "exporter/exporter.h"
@@ -22,7 +21,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kBetweenPictures = 1s, kBetweenKeeps = 10s;
-constexpr unsigned kScrapers = 64;
 
 /// An empty name, as after a trailing comma, would match all keys of the store.
 ValueType<std::string> lock_name() {
@@ -90,21 +88,19 @@ class Display {
 };
 
 /// Serves /metrics; null if they are not asked for.
-std::unique_ptr<exporter::Exporter> serve_metrics(
+std::unique_ptr<exporter::HttpEndpoint> serve_metrics(
     const WatchOptions& options, std::shared_ptr<const exporter::WatchMetrics> metrics,
     Console& console) {
-  constexpr std::string_view kOption = "--metrics-listen";
   if (!options.metrics.listen) return nullptr;
-  must(exporter::available(), kOption);
   exporter::Facts facts{.run = {}, .build = build_facts()};
   if (options.deployment) {
     for (const auto& [store, urls] : options.servers)
       facts.deployments[store] = *options.deployment;
   }
-  auto made = exporter::Exporter::make(std::move(metrics), facts);
-  const auto serving = must(made->serve(*options.metrics.listen, kScrapers), kOption);
-  console.note(fmt::format("metrics on http://{}/metrics", serving.to_string()));
-  return made;
+  auto serving =
+      must(exporter::serve(std::move(metrics), facts, *options.metrics.listen), "--metrics-listen");
+  console.note(fmt::format("metrics on http://{}/metrics", serving->address().to_string()));
+  return serving;
 }
 
 /// The given servers, without their versions: asking for those requires more permissions.
@@ -247,28 +243,15 @@ class WatchCommand {
   std::vector<Thread> threads_;  ///< last: they use the others
 };
 
-void check_files(const WatchOptions& options, const results::Result& result) {
-  const std::string& record = options.output.out;
-  if (record.empty()) {
-    must(results::render(result, {}, look_of(options.output)), "--columns");
-    check_report(options.output.report, record);
-  } else {
-    out_path(options.output, result);
-  }
-  if (options.workload.empty()) return;
-  for (const auto& [option, file] : std::vector<std::pair<std::string_view, std::string>>{
-           {"--record", record}, {"--report", options.output.report}}) {
-    if (!same_file(options.workload, file)) continue;
-    throw UsageError("--workload and {} must be different files: both are {}", option,
-                     options.workload);
-  }
-  must(results::check_writable(options.workload), "--workload");
-}
-
 int watch_locks(const WatchOptions& options) {
   results::Result result = begin_result(options.output);
   watch::add_to(result, {});
-  check_files(options, result);
+  if (options.output.out.empty()) {
+    check_output(options.output, result);
+  } else {
+    out_path(options.output, result);
+  }
+  if (!options.workload.empty()) must(results::check_writable(options.workload), "--workload");
   std::vector<std::unique_ptr<watch::Source>> sources;
   for (const auto& [store, urls] : options.servers) {
     for (const std::string& url : urls) {

@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/console/facts.h"
-#include "cli/options/text.h"
+#include "cli/console/publish.h"
+#include "cli/options/option.h"
 #include "results/tables/text.h"
 #include "strategies/number.h"
 

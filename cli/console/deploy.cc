@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cli/options/text.h"
 #include "testbed/process/process_tree.h"
 
 namespace lockbench::cli {

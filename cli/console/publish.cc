@@ -1,20 +1,24 @@
 #include "cli/console/publish.h"
 
+#include <fmt/chrono.h>
 #include <fmt/ranges.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <random>
+#include <thread>
 
-#include "cli/console/facts.h"
 #include "cli/console/ranks.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/file/save.h"
 #include "results/stats/figures.h"
 #include "results/stats/load_figures.h"
+#include "version.h"
 
 namespace lockbench::cli {
 namespace {
@@ -48,6 +52,34 @@ std::string fallback_path(const results::Result& result) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   return (error ? "/tmp" : folder) / fmt::format("lockbench-{}.json", result.id);
+}
+
+std::string cpu_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t value = line.find(": ");
+    if (value != std::string::npos) return line.substr(value + 2);
+  }
+  return "unknown";
+}
+
+std::string kernel() {
+  utsname name{};
+  if (uname(&name) != 0) return "unknown";
+  return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+}
+
+std::uint64_t memory_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_size = sysconf(_SC_PAGESIZE);
+  if (pages < 0 || page_size < 0) return 0;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size);
+}
+
+std::tm utc(WallTime time) {
+  return fmt::gmtime(std::chrono::system_clock::to_time_t(
+      std::chrono::time_point_cast<std::chrono::system_clock::duration>(time)));
 }
 
 }  // namespace
@@ -147,17 +179,6 @@ bool save_file(const std::filesystem::path& path, const std::string& text, Conso
   return saved->warning.empty();
 }
 
-void check_history(const std::string& history, const OutputOptions& options,
-                   const std::string& out) {
-  if (history.empty()) return;
-  for (const auto& [option, path] : {std::pair("out", out), std::pair("report", options.report),
-                                     std::pair("events", options.events)}) {
-    if (path.empty() || !same_file(history, path)) continue;
-    throw UsageError("--history and --{} must be different files: both are {}", option, path);
-  }
-  must(results::check_writable(history), "--history");
-}
-
 bool close_history(history::Log& history, Console& console) {
   const auto closed = history.close();
   if (!closed) console.warn("--history: " + closed.error());
@@ -216,6 +237,25 @@ void add_to(Ending& ending, const results::Capacity& capacity) {
   ending.undecided |= !shown;
 }
 
+results::Build build_facts() { return {LOCKBENCH_VERSION, LOCKBENCH_COMMIT, LOCKBENCH_BUILD_TYPE}; }
+
+std::string build_line(const results::Build& build) {
+  return fmt::format("{} ({}, {})", build.version, build.commit, build.build_type);
+}
+
+results::Environment machine_facts() {
+  return {.cpu = cpu_model(),
+          .cores = static_cast<int>(std::thread::hardware_concurrency()),
+          .kernel = kernel(),
+          .memory_bytes = memory_bytes()};
+}
+
+std::string rfc3339(WallTime time) { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc(time)); }
+
+std::string run_id(WallTime time, std::uint32_t random) {
+  return fmt::format("{:%Y%m%dT%H%M%SZ}-{:06x}", utc(time), random & 0xffffffU);
+}
+
 results::Result begin_result(const OutputOptions& options) {
   const WallTime now = std::chrono::system_clock::now();
   return {.id = run_id(now, std::random_device()()),
@@ -225,17 +265,15 @@ results::Result begin_result(const OutputOptions& options) {
           .environment = machine_facts()};
 }
 
-std::string out_path(const OutputOptions& options, const results::Result& result) {
+void check_output(const OutputOptions& options, const results::Result& result) {
   must(results::render(result, {}, look_of(options)), "--columns");
+  if (!options.report.empty()) must(results::check_writable(options.report), "--report");
+}
+
+std::string out_path(const OutputOptions& options, const results::Result& result) {
+  check_output(options, result);
   std::string out =
       options.out.empty() ? fmt::format("results/runs/{}.json", result.id) : options.out;
-  if (!options.events.empty() && (out == options.events || same_file(out, options.events))) {
-    throw UsageError("--events and --out must be different: both are {}", out);
-  }
-  if (!options.events.empty() && !options.report.empty() &&
-      same_file(options.report, options.events)) {
-    throw UsageError("--events and --report must be different: both are {}", options.report);
-  }
   if (out != kStdout) {
     auto writable = results::check_writable(out);
     if (!writable && options.out.empty()) {
@@ -244,7 +282,6 @@ std::string out_path(const OutputOptions& options, const results::Result& result
     }
     must(std::move(writable), "--out");
   }
-  check_report(options.report, out);
   return out;
 }
 
@@ -264,25 +301,6 @@ int finish(results::Result& result, const OutputOptions& options, ResultFile& fi
   const bool printed = silent || print_text(text ? *text : render(result, options));
   ending.errors |= !saved || !reported || !printed;
   return exit_code_of(ending);
-}
-
-bool same_file(const std::string& one, const std::string& other) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  // Without absolute(), the relative path of a file that does not exist yet stays relative.
-  const auto path_of = [&](const std::string& name) {
-    return fs::weakly_canonical(fs::absolute(name, ignored), ignored);
-  };
-  const fs::path path = path_of(one);
-  return !path.empty() && path == path_of(other) && !fs::is_character_file(path, ignored);
-}
-
-void check_report(const std::string& page, const std::string& out) {
-  if (page.empty()) return;
-  if (same_file(page, out)) {
-    throw UsageError("--report and --out must be different files: both are {}", page);
-  }
-  must(results::check_writable(page), "--report");
 }
 
 bool save_page(const std::string& page, const std::string& path, Console& console) {

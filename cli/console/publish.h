@@ -42,10 +42,6 @@ bool save_file(const std::filesystem::path& path, const std::string& text, Conso
                std::string_view what = "",
                const std::function<void(const std::string&)>& told = nullptr);
 
-/// Call before the load: a UsageError if --history is given and cannot be written, or is `out` or
-/// another file of the output.
-void check_history(const std::string& history, const OutputOptions& options,
-                   const std::string& out);
 /// False, with a warning, if the file is not the whole history.
 bool close_history(history::Log& history, Console& console);
 
@@ -122,28 +118,38 @@ Ending ending_of(const results::Result& result);
 /// Adds what a capacity shows: whether its objective is kept at the planned rate, or at any.
 void add_to(Ending& ending, const results::Capacity& capacity);
 
+// This program, this machine and the time, as results and messages tell them.
+
+results::Build build_facts();
+/// "0.1.0 (05a4e27, Release)"
+std::string build_line(const results::Build& build);
+
+/// This machine, without servers.
+results::Environment machine_facts();
+
+/// "2026-11-21T01:25:30Z"
+std::string rfc3339(WallTime time);
+
+/// "20261121T012530Z-4f3a9c": sorts by time; `random` keeps runs of the same second apart.
+std::string run_id(WallTime time, std::uint32_t random);
+
 // The beginning and the end of every command that saves a result.
 
 /// A result with its id and time, the command, this build and this machine.
 results::Result begin_result(const OutputOptions& options);
 
-/// The path of the result file; in the temporary folder if results/runs cannot be written. A
-/// UsageError if the --out file or the --report page cannot be written, or if such a result lacks a
-/// column of --columns. `result` is still empty.
+/// A UsageError if the --report page cannot be written, or if such a result lacks a column of
+/// --columns. `result` is still empty.
+void check_output(const OutputOptions& options, const results::Result& result);
+
+/// check_output(), and the path of the result file; in the temporary folder if results/runs cannot
+/// be written. A UsageError if the --out file cannot be written.
 std::string out_path(const OutputOptions& options, const results::Result& result);
 
 /// Saves the result, also as the page of --report, and shows `text`, or without one the result as
-/// the options say. Warns if a rank was lost. Returns the exit code. Steps that may take long or
-/// fail, such as a push, come before it, and after a keep().
+/// the options say. Warns if a rank was lost. Returns the exit code.
 int finish(results::Result& result, const OutputOptions& options, ResultFile& file, Ending ending,
            const std::optional<std::string>& text = {});
-
-/// Whether both paths lead to the same file, so that one output would replace the other. False for
-/// /dev/null, which may take both.
-bool same_file(const std::string& one, const std::string& other);
-
-/// Call before the load: a UsageError if --report is given and cannot be written, or is `out`.
-void check_report(const std::string& page, const std::string& out);
 
 /// Writes the result as a page, unless `page` is empty, and says where. False if it could not be
 /// written there. `out` is the path of the result file.

@@ -8,7 +8,6 @@
 #include <set>
 #include <thread>
 
-#include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "cli/console/session.h"
 #include "exporter/exporter.h"
@@ -45,45 +44,31 @@ class RankMetrics {
   explicit RankMetrics(int rank) : rank_(rank) {}
 
   loadgen::RunWatcher* of(const loadgen::cluster::Order& order) {
-    if (order.metrics.empty() && order.push.empty()) return nullptr;
-    if (exporter_ == nullptr) start(order);
+    if (order.metrics.empty()) return nullptr;
+    if (metrics_ == nullptr) start(order);
     return metrics_.get();
-  }
-
-  /// After the last run.
-  void push() const {
-    if (exporter_ == nullptr || push_.empty()) return;
-    const auto pushed = exporter::parse_push_target(push_).and_then(
-        [&](const exporter::PushTarget& target) { return exporter_->push(target); });
-    if (!pushed) complain("push", pushed.error());
   }
 
  private:
   void start(const loadgen::cluster::Order& order) {
-    constexpr unsigned kConnections = 16;
-    exporter::Facts facts;
-    facts.run.emplace_back("run", order.run_id);
-    facts.rank = std::to_string(rank_);
-    facts.build = build_facts();
+    const exporter::Facts facts{
+        .run = {{"run", order.run_id}}, .build = build_facts(), .rank = std::to_string(rank_)};
     metrics_ = std::make_shared<exporter::RunMetrics>(all_strategies(), order.workload.nodes);
-    exporter_ = exporter::Exporter::make(metrics_, facts);
-    push_ = order.push;
-    if (exporter_ == nullptr || order.metrics.empty()) return;
-    const auto serving = exporter::parse_listen_address(order.metrics)
-                             .and_then([&](const exporter::ListenAddress& address) {
-                               return exporter_->serve(address, kConnections);
-                             });
-    if (!serving) complain("metrics-listen", serving.error());
-  }
-
-  void complain(const char* option, const std::string& why) const {
-    fmt::print(stderr, "lockbench: rank {} on {}: --{}: {}\n", rank_, hello().host, option, why);
+    auto serving = exporter::parse_listen_address(order.metrics)
+                       .and_then([&](const exporter::ListenAddress& address) {
+                         return exporter::serve(metrics_, facts, address);
+                       });
+    if (serving) {
+      endpoint_ = *std::move(serving);
+    } else {
+      fmt::print(stderr, "lockbench: rank {} on {}: --metrics-listen: {}\n", rank_, hello().host,
+                 serving.error());
+    }
   }
 
   const int rank_;
-  std::string push_;
   std::shared_ptr<exporter::RunMetrics> metrics_;
-  std::unique_ptr<exporter::Exporter> exporter_;
+  std::unique_ptr<exporter::HttpEndpoint> endpoint_;
 };
 
 Ranks*& instance() {
@@ -166,18 +151,17 @@ loadgen::RunMaker Ranks::maker(const std::string& out, results::Result result,
   }
   result.runs.clear();
   // Two configurations may take turns, so each run sets up the team for its own.
-  return [this, metrics_of, push = metrics.push.value_or(""), part_path = out == kStdout ? "" : out,
-          heading = results::to_json(result)](
-             const loadgen::RunPlan& plan, const Descriptor& strategy, int repetition,
-             const loadgen::Progress& progress, loadgen::ProgressObserver& observer,
-             const std::stop_token& stop) {
-    team_.metrics_of = metrics_of;
-    team_.push = push;
-    team_.part_path = part_path;
-    team_.heading = heading;
-    return loadgen::cluster::lead(*link_, team_, plan, strategy, repetition, progress, observer,
-                                  stop);
-  };
+  return
+      [this, metrics_of, part_path = out == kStdout ? "" : out, heading = results::to_json(result)](
+          const loadgen::RunPlan& plan, const Descriptor& strategy, int repetition,
+          const loadgen::Progress& progress, loadgen::ProgressObserver& observer,
+          const std::stop_token& stop) {
+        team_.metrics_of = metrics_of;
+        team_.part_path = part_path;
+        team_.heading = heading;
+        return loadgen::cluster::lead(*link_, team_, plan, strategy, repetition, progress, observer,
+                                      stop);
+      };
 }
 
 int serve_rank() {
@@ -194,7 +178,6 @@ int serve_rank() {
     const StopOnSignal on_signal((*link)->stop(), silent, "");
     RankMetrics metrics((*link)->rank());
     together = serve(**link, hello(), {}, [&](const auto& order) { return metrics.of(order); });
-    metrics.push();
   }
   (*link)->close(together);
   return exit_code::kFine;

@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "cli/console/ranks.h"
 

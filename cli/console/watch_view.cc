@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "results/tables/observed.h"
+#include "results/tables/show.h"
 
 namespace lockbench::cli {
 namespace {
@@ -149,43 +150,31 @@ Lines head_of(const watch::Picture& picture, const results::TextStyle& style) {
   return head;
 }
 
-Lines findings_of(const results::Result& seen, const results::TextStyle& style) {
-  if (seen.findings.empty()) return {line("nothing found", style, results::Tone::good)};
-  Lines lines;
-  for (const results::ObservedFinding& finding : seen.findings) {
-    lines.push_back(line(results::sentence_of(finding), style, results::tone_of(finding)));
-    if (!finding.advice.empty()) lines.push_back(line("  " + finding.advice, style));
-  }
-  return lines;
-}
-
-Lines table_lines(const results::Table& table, results::TextStyle style) {
-  if (table.rows.empty()) return {};
+Lines lines_of(const results::Block& block, results::TextStyle style) {
   style.remedy = "a wider terminal shows them";
-  std::istringstream text(results::to_text({.table = results::shown(table)}, style));
   Lines lines;
-  for (std::string row; std::getline(text, row);) lines.push_back(row);
+  const auto add_rows = [&](const std::string& text, results::Tone tone) {
+    std::istringstream rows(text);
+    for (std::string row; std::getline(rows, row);) {
+      lines.push_back(results::colored(row, tone, style));
+    }
+  };
+  for (const results::Sentence& one : block.lines) {
+    add_rows(results::folded(one.text, style), one.tone);
+  }
+  add_rows(results::to_text({.table = block.table}, style), results::Tone::plain);
   return lines;
 }
 
 /// Includes the columns that are useful only while the watch goes on.
-Lines families_of(const results::Result& seen, const watch::Picture& picture,
-                  const results::TextStyle& style) {
-  if (!seen.observed->empty()) {
-    results::Table table = results::observed_table(seen);
-    for (results::Column& column : table.columns) {
-      const bool live =
-          column.key == "acquisitions_per_second" || column.key == "oldest_hold_seconds";
-      if (live) column.show = results::Show::always;
-    }
-    return table_lines(table, style);
+results::Table families_of(const results::Result& seen) {
+  results::Table table = results::observed_table(seen);
+  for (results::Column& column : table.columns) {
+    const bool live =
+        column.key == "acquisitions_per_second" || column.key == "oldest_hold_seconds";
+    if (live) column.show = results::Show::always;
   }
-  if (picture.proposals.empty()) return {line("no lock was seen yet", style)};
-  Lines lines{line("these keys look like locks: name them with --locks", style)};
-  for (const std::string& pattern : picture.proposals) {
-    lines.push_back(line("  " + pattern, style));
-  }
-  return lines;
+  return results::shown(table);
 }
 
 /// Families with findings first, in the order of the findings, then the busiest.
@@ -221,10 +210,15 @@ std::vector<std::string> watch_view(const watch::Picture& picture, std::size_t l
     view.push_back(line(message, style, results::Tone::doubtful));
   }
   const auto left = [&] { return lines - std::min(lines, view.size()); };
-  add(view, findings_of(seen, style), left() / 3);
-  Lines locks = table_lines(results::lock_table(seen.locks), style);
+  std::vector<results::Block> blocks = results::blocks_of(seen, {});
+  results::Block& main = blocks.front();
+  if (main.lines.empty()) main.lines.emplace_back(results::Tone::good, "nothing found");
+  add(view, lines_of({.lines = std::exchange(main.lines, {})}, style), left() / 3);
+  if (!main.table.rows.empty()) main.table = families_of(seen);
+  Lines locks;
+  if (blocks.size() > 1) locks = lines_of({.table = blocks.back().table}, style);
   const std::size_t for_locks = locks.empty() ? 0 : std::min(left() / 2, locks.size() + 1);
-  add(view, families_of(seen, picture, style), left() - for_locks);
+  add(view, lines_of({.table = main.table}, style), left() - for_locks);
   add(view, std::move(locks), left());
   if (view.size() > lines) view.resize(lines);
   return view;

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "cli/options/option.h"
-#include "cli/options/text.h"
 
 namespace lockbench::cli {
 namespace {

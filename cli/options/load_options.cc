@@ -1,10 +1,8 @@
 #include "cli/options/load_options.h"
 
 #include <algorithm>
-#include <iterator>
 
-#include "exporter/addresses.h"
-#include "loadgen/cluster/link.h"
+#include "exporter/http_endpoint.h"
 #include "strategies/programs/program.h"
 #include "strategies/store.h"
 
@@ -15,7 +13,6 @@ using namespace std::chrono_literals;
 using loadgen::LockOrder;
 
 constexpr int kMaxReplicas = 16;
-constexpr std::size_t kMostPoints = 100;
 
 /// Drawn anew for each section: 2ms, exp(2ms).
 ValueType<loadgen::DurationDistribution> distribution() {
@@ -86,14 +83,6 @@ ValueType<std::string> server_url(const StoreKind& kind) {
   return parsed(parse, [&kind](const std::string& url) { return kind.display(url).value_or("?"); });
 }
 
-ValueType<std::string> push_url() {
-  const auto parse = [](const std::string& text) {
-    return exporter::parse_push_target(text).map([&](const auto&) { return text; });
-  };
-  return parsed(parse,
-                [](const std::string& url) { return exporter::parse_push_target(url)->display(); });
-}
-
 ValueType<loadgen::Trace> trace_file() {
   const auto parse = [](const std::string& text) {
     return path().parse(text).and_then(
@@ -139,10 +128,9 @@ void declare_clients(OptionList& options, std::vector<std::string>& clients) {
 void take_clients(const std::vector<std::string>& clients, const ServerUrls& servers,
                   std::vector<std::string>& strategies) {
   if (clients.empty()) return;
-  const auto launched = loadgen::cluster::launched();
-  if (launched && launched->size > 1) {
+  if (rank_count() > 1) {
     throw UsageError("--client cannot be combined with {} ranks, only with one process",
-                     launched->size);
+                     rank_count());
   }
   for (const std::string& text : clients) {
     auto client =
@@ -355,11 +343,6 @@ void MetricsOptions::declare(OptionList& options) {
       .add("linger", "D", linger, duration(0s, 168h),
            "how long to keep serving /metrics after the run")
       .effect = Effect::output;
-  Option& to = options.add("push", "URL", push, push_url(),
-                           "push the final metrics to a Pushgateway: "
-                           "http[s]://[user[:password]@]host[:port][/path]");
-  to.secret = true;
-  to.effect = Effect::output;
 }
 
 void OutputOptions::declare(OptionList& options) {
@@ -451,189 +434,10 @@ void declare_history(OptionList& options, std::string& history) {
       .effect = Effect::output;
 }
 
-std::vector<loadgen::Workload> LoadOptions::points() const {
-  std::vector<loadgen::Workload> all;
-  const auto counts = client_counts.empty() ? std::vector{workload.clients} : client_counts;
-  std::vector<std::optional<double>> each_rate(rates.begin(), rates.end());
-  if (rates.empty()) each_rate = {workload.rate};
-  std::vector<std::optional<int>> each_pool(pools.begin(), pools.end());
-  if (pools.empty()) each_pool = {workload.pool};
-  for (const loadgen::NamedLoad load : loads) {
-    for (const int clients : counts) {
-      for (const std::optional<double>& rate : each_rate) {
-        for (const std::optional<int>& pool : each_pool) {
-          loadgen::Workload given = workload;
-          given.clients = clients;
-          given.rate = rate;
-          given.pool = pool;
-          std::ranges::move(loadgen::points_of(load, given, decided), std::back_inserter(all));
-        }
-      }
-    }
-  }
-  return all;
-}
-
 OptionRecord run_record(const LoadOptions& values) {
   RunOptions run;
   static_cast<LoadOptions&>(run) = values;
   return options_of(run).record();
-}
-
-std::vector<std::string> LoadOptions::servers_of(std::string_view store) const {
-  const auto urls = servers.find(store);
-  return urls == servers.end() ? std::vector<std::string>() : urls->second;
-}
-
-void LoadOptions::check_several_locks(const OptionList& options) const {
-  if (workload.locks_per_section > 1 && workload.key_per_client) {
-    throw UsageError(
-        "--locks-per-section requires --keys N: with --keys per-client, each client has one lock");
-  }
-  if (workload.locks_per_section > workload.keys) {
-    throw UsageError("--locks-per-section {0} requires --keys {0} or more",
-                     workload.locks_per_section);
-  }
-  if (options.given("lock-order") && !workload.has_transactions()) {
-    throw UsageError("--lock-order requires --locks-per-section of 2 or more, or --trace");
-  }
-  const bool can_deadlock = workload.has_transactions() && workload.lock_order == LockOrder::drawn;
-  if (options.given("deadlock-timeout") && !can_deadlock) {
-    throw UsageError("--deadlock-timeout requires --lock-order drawn");
-  }
-}
-
-void LoadOptions::complete_keys(const OptionList& options) {
-  if (workload.key_skew > 0 && workload.key_per_client) {
-    throw UsageError("--key-skew requires --keys N: with --keys per-client no key is chosen");
-  }
-  if (workload.hot_set && workload.key_skew > 0) {
-    throw UsageError("--hot-set cannot be combined with --key-skew");
-  }
-  if (workload.hot_set && (workload.key_per_client || workload.hot_set->keys >= workload.keys)) {
-    throw UsageError("--hot-set requires --keys N with N above its {} keys",
-                     workload.hot_set->keys);
-  }
-  if (!workload.trace) return;
-  for (const char* const name :
-       {"keys", "key-skew", "hot-set", "shared-share", "locks-per-section"}) {
-    if (!options.given(name)) continue;
-    throw UsageError("--{} cannot be combined with --trace, which decides which locks are taken",
-                     name);
-  }
-  using loadgen::NamedLoad;
-  const bool demand = std::ranges::count(loads, NamedLoad::demand) > 0;
-  if (demand && !workload.rate) throw UsageError("--load demand requires --rate with --trace");
-  workload.keys = workload.trace->keys;
-}
-
-void LoadOptions::complete_ranks(const OptionList& options) {
-  const auto launched = loadgen::cluster::launched();
-  const int size = launched ? launched->size : 1;
-  if (size < 2) return;
-  constexpr int kHighestPort = 65'535;
-  if (metrics.listen && metrics.listen->port + size - 1 > kHighestPort) {
-    throw UsageError("--metrics-listen needs a port of at most {}: rank N listens on the port + N",
-                     kHighestPort - size + 1);
-  }
-  if (options.given("resource") && workload.resource == loadgen::Resource::memory) {
-    throw UsageError("--resource memory cannot be shared by {} ranks; allowed: redis, redis-fenced",
-                     size);
-  }
-  if (workload.resource == loadgen::Resource::memory) workload.resource = loadgen::Resource::redis;
-}
-
-void LoadOptions::complete(const OptionList& options) {
-  take_clients(programs, servers, strategies);
-  if (workload.keys == 0) {
-    workload.key_per_client = true;
-    workload.keys = 1;
-  }
-  if (options.given("arrival") && !workload.rate) throw UsageError("--arrival requires --rate");
-  complete_ranks(options);
-  // The user's server lists only the replicas connected now; others may be away.
-  const bool all = wait_replicas == 0 && servers_of("redis").empty();
-  const int waited_for = all ? replicas : wait_replicas;
-  if (waited_for > 0) workload.strategy.wait_replicas = waited_for;
-  if (counter_redis && workload.resource == loadgen::Resource::memory) {
-    throw UsageError("--counter-redis requires --resource redis or redis-fenced");
-  }
-  complete_keys(options);
-  check_several_locks(options);
-  for (const auto& [store, urls] : servers) {
-    if (urls.empty()) continue;
-    if (workload.rtt > Duration::zero()) {
-      throw UsageError("--rtt cannot be combined with --{}: it delays private servers only", store);
-    }
-    if (!tls) continue;
-    throw UsageError(
-        "--tls cannot be combined with --{}: it is for private servers; for yours, the URL selects "
-        "TLS",
-        store);
-  }
-  if (tls && counter_redis) throw UsageError("--tls cannot be combined with --counter-redis");
-  if (metrics.linger > Duration::zero() && !metrics.listen) {
-    throw UsageError("--linger requires --metrics-listen");
-  }
-  if (workload.rtt >= workload.strategy.command_timeout) {
-    throw UsageError("--rtt must be shorter than --store-timeout ({})",
-                     format_duration(workload.strategy.command_timeout));
-  }
-}
-
-void RunOptions::complete(const OptionList& options) {
-  if (!client_counts.empty()) workload.clients = std::ranges::max(client_counts);
-  if (!rates.empty()) workload.rate = rates.front();
-  if (client_counts.size() < 2) client_counts.clear();
-  if (rates.size() < 2) rates.clear();
-  if (!pools.empty()) workload.pool = pools.front();
-  if (pools.size() < 2) pools.clear();
-  if (workload.work_connection && !workload.pool) {
-    throw UsageError("--work-connection requires --pool K");
-  }
-  LoadOptions::complete(options);
-  if (!history.empty() && output.resume) {
-    throw UsageError("--history cannot be combined with --resume: it would lack the earlier runs");
-  }
-  const auto launched = loadgen::cluster::launched();
-  if (!history.empty() && launched && launched->size > 1) {
-    throw UsageError("--history cannot be written by {} ranks, only by one process",
-                     launched->size);
-  }
-  const bool limited = workload.iterations || workload.trace;
-  if (limited && !options.given("duration")) workload.duration = kMaxDurationOfIterations;
-  decided = {.clients = options.given("clients"),
-             .hold = options.given("hold"),
-             .rate = options.given("rate"),
-             .rtt = options.given("rtt")};
-  if (loads.empty()) {
-    loads = {workload.rate ? loadgen::NamedLoad::demand : loadgen::NamedLoad::saturated};
-  }
-  const std::vector<loadgen::Workload> all = points();
-  if (all.size() > kMostPoints) {
-    throw UsageError("--rate, --clients, --pool and --load make {} loads: at most {} are allowed",
-                     all.size(), kMostPoints);
-  }
-  for (const loadgen::Workload& point : all) {
-    if (faults.empty() || point.rtt == workload.rtt) continue;
-    throw UsageError("--fault cannot be combined with --load alone: give --rtt");
-  }
-  if (all.size() == 1) workload = all.front();
-  const bool client_fault = std::ranges::any_of(
-      faults, [](const loadgen::Fault& fault) { return loadgen::is_of_client(fault.kind); });
-  if (client_fault && limited) {
-    throw UsageError("--fault client-pause and client-kill cannot be combined with {}",
-                     workload.trace ? "--trace" : "--iterations");
-  }
-  const bool alone = !launched || launched->size < 2;  // ranks end at an agreed time
-  // A fixed time is too short for the verdict of most locks that are slow or rarely contended. The
-  // times of faults refer to the length of the run.
-  const bool contends = alone && workload.clients > 1 && !workload.key_per_client;
-  if (contends && !limited && faults.empty() && !options.given("duration")) {
-    workload.settles_after = workload.duration;
-    workload.duration = std::max(workload.duration, kLongestByDefault);
-  }
-  faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
 }
 
 }  // namespace lockbench::cli

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "cli/options/option.h"
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 #include "history/operation.h"
 #include "loadgen/run/fault.h"
 #include "loadgen/run/workload.h"
@@ -46,11 +46,13 @@ void declare_clients(OptionList& options, std::vector<std::string>& clients);
 void take_clients(const std::vector<std::string>& clients, const ServerUrls& servers,
                   std::vector<std::string>& strategies);
 
+/// How many ranks were launched; 1 without a launcher.
+int rank_count();
+
 /// Where the metrics go.
 struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;
   Duration linger{};
-  std::optional<std::string> push;  ///< a URL, secrets included
   /// By backend: the value of the label `deployment` for its stores. Empty: no such label.
   std::map<std::string, std::string, std::less<>> deployments;
   bool ready_at_once = true;  ///< false: a strategy is ready once it has worked

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "results/file/model.h"
+#include "results/tables/text.h"
 #include "strategies/duration.h"
 
 namespace lockbench::cli {
@@ -147,6 +148,10 @@ class OptionList {
   /// For changing its help. Throws if there is none of that name.
   Option& at(std::string_view name);
   bool given(std::string_view name) const;
+  /// Refuses the option, if it is given, unless what it requires is there.
+  void needs(std::string_view name, bool there, std::string_view required) const {
+    if (given(name) && !there) throw UsageError("--{} requires {}", name, required);
+  }
 
   /// Reads the arguments, the TOML file that they name, and secrets in the environment. The command
   /// line wins over the file, and the file over the environment.
@@ -168,6 +173,8 @@ class OptionList {
             const std::function<void()>& declare);
   void read_config();
   void read_environment();
+  /// Refuses outputs of which one would replace another.
+  void check_outputs() const;
 
   std::string command_;
   std::string group_ = "Options";
@@ -307,6 +314,10 @@ ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) 
 /// Values as text, by the name of their option.
 using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+/// Whether both paths lead to the same file, so that one output would replace the other. False for
+/// /dev/null, which may take both.
+bool same_file(const std::string& one, const std::string& other);
+
 /// Reads a TOML file whose keys are the names of `options`. Keys in the command's own table win
 /// over those outside of tables; tables of other commands are skipped. Values are checked later,
 /// when they are applied. A UsageError names the file, the key and what is allowed.
@@ -318,5 +329,16 @@ tl::expected<std::vector<std::string>, std::string> read_secrets(const std::stri
 
 /// The lines that are not blank, without blanks around them.
 std::vector<std::string> lines_with_values(const std::string& text);
+
+// Texts that are shown.
+
+/// The message as one line that is safe to show: without control characters, and with *** instead
+/// of the credentials of every URL and the password of every DSN.
+std::string presentable(std::string_view message);
+
+/// Whether a URL or "key=value" settings contain a password.
+bool holds_password(std::string_view text);
+
+using results::did_you_mean;
 
 }  // namespace lockbench::cli

@@ -5,10 +5,10 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 
 #include "cli/options/option.h"
-#include "cli/options/text.h"
 #include "results/tables/text.h"
 #include "strategies/number.h"
 
@@ -258,6 +258,22 @@ void OptionList::read(std::span<const std::string> args) {
   }
   read_config();
   read_environment();
+  check_outputs();
+}
+
+void OptionList::check_outputs() const {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const char* const name : {"workload", "history", "events", "report", "out", "record"}) {
+    const Option* const option = find(name);
+    const auto value = option == nullptr ? results::OptionValue() : option->value();
+    const auto* const path = std::get_if<std::string>(&value);
+    if (path == nullptr || path->empty()) continue;
+    for (const auto& [other, its] : files) {
+      if (!same_file(its, *path)) continue;
+      throw UsageError("--{} and --{} must be different files: both are {}", other, name, *path);
+    }
+    files.emplace_back(name, *path);
+  }
 }
 
 void OptionList::read_config() {
@@ -301,6 +317,17 @@ OptionRecord OptionList::record() const {
     record.emplace(option.key(), unset ? option.value_if_unset : value);
   }
   return record;
+}
+
+bool same_file(const std::string& one, const std::string& other) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  // Without absolute(), the relative path of a file that does not exist yet stays relative.
+  const auto path_of = [&](const std::string& name) {
+    return fs::weakly_canonical(fs::absolute(name, ignored), ignored);
+  };
+  const fs::path path = path_of(one);
+  return !path.empty() && path == path_of(other) && !fs::is_character_file(path, ignored);
 }
 
 // The types of option values.

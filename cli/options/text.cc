@@ -1,6 +1,6 @@
-#include "cli/options/text.h"
-
 #include <algorithm>
+
+#include "cli/options/option.h"
 
 namespace lockbench::cli {
 namespace {

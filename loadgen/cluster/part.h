@@ -18,7 +18,6 @@ struct Order {
   Endpoints endpoints;
   std::string counter_url;
   std::string metrics;   ///< where the rank serves its own; empty: nowhere
-  std::string push;      ///< where it pushes them; empty: nowhere
   int ranks_beside = 1;  ///< on the same host, the rank itself included; they share its cores
   bool judges_machine = false;  ///< the rank says whether others took its host's CPU
   /// Where each rank keeps its record, with ".rank-N" appended; empty: nowhere.

@@ -330,7 +330,6 @@ tl::expected<results::Run, std::string> lead(Link& link, Team& team, const RunPl
                     .endpoints = plan.endpoints,
                     .counter_url = plan.counter_url,
                     .metrics = {},
-                    .push = team.push,
                     .part_path = team.part_path,
                     .heading = team.heading};
   LeadersRun joint(link, team, plan, strategy, order, stop);

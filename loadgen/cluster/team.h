@@ -20,7 +20,6 @@ struct Team {
   /// As in Order.
   std::string part_path, heading;
   std::function<std::string(int rank)> metrics_of;  ///< where it serves its own; may be empty
-  std::string push;                                 ///< where all push theirs; empty: nowhere
   std::vector<bool> lost;   ///< ranks that are dead or silent; with one, no further run begins
   int tickets = 0;          ///< of orders so far
   bool kept_files = false;  ///< the files of ranks are needed
@@ -99,7 +98,6 @@ class RankRun : public JointRun {
     // Secrets reach no file.
     for (auto& [set, urls] : file.order.endpoints) urls.assign(urls.size(), "");
     file.order.counter_url.clear();
-    file.order.push.clear();
     saved_ = save(file).has_value() || saved_;  // the run does not fail for it
   }
 

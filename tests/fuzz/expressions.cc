@@ -2,8 +2,7 @@
 #include <string>
 
 #include "cli/options/option.h"
-#include "cli/options/text.h"
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 #include "loadgen/run/demand.h"
 #include "loadgen/run/duration_distribution.h"
 #include "loadgen/run/fault.h"
@@ -56,7 +55,6 @@ void read_urls(const std::string& text) {
     if (kind->secrecy != nullptr) static_cast<void>(kind->secrecy(text));
   }
   static_cast<void>(parse_tls_query(text));
-  static_cast<void>(exporter::parse_push_target(text));
   if (const auto address = exporter::parse_listen_address(text)) {
     require(exporter::parse_listen_address(address->to_string()).has_value());
   }

@@ -1,17 +1,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
-#include <future>
 #include <set>
 #include <utility>
 
-#include "exporter/addresses.h"
+#include "exporter/http_endpoint.h"
 #include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
@@ -24,45 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
-
-/// Takes one push and answers it.
-class Gateway {
- public:
-  explicit Gateway(std::string answer) {
-    listener_ = exporter::listen_on(address_).value();
-    request_ = std::async(std::launch::async,
-                          [this, answer = std::move(answer)] { return serve_one(answer); });
-  }
-  ~Gateway() { close(listener_); }
-
-  std::string host() const { return address_.to_string(); }
-  std::string request() { return request_.get(); }
-
- private:
-  std::string serve_one(const std::string& answer) const {
-    int connection = -1;
-    if (!eventually([&] { return (connection = accept(listener_, nullptr, nullptr)) >= 0; })) {
-      return "nobody came";
-    }
-    const timeval patience{.tv_sec = kPatience.count(), .tv_usec = 0};
-    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    std::string request;
-    std::array<char, 65536> bytes{};
-    // The text ends with the build's series.
-    while (request.find("lockbench_build_info{") == std::string::npos || !request.ends_with('\n')) {
-      const ssize_t count = recv(connection, bytes.data(), bytes.size(), 0);
-      if (count <= 0) break;
-      request.append(bytes.data(), static_cast<std::size_t>(count));
-    }
-    send(connection, answer.data(), answer.size(), MSG_NOSIGNAL);
-    close(connection);
-    return request;
-  }
-
-  exporter::ListenAddress address_;
-  int listener_ = -1;
-  std::future<std::string> request_;
-};
 
 std::vector<std::string> quick(std::vector<std::string> more) {
   more.insert(more.begin(), "local-mutex");
@@ -94,36 +51,6 @@ TEST(MetricsOptionsTest, LingersUntilItIsStoppedWithoutChangingTheOutcome) {
   program.signal(SIGINT);
   EXPECT_EQ(program.finish().code, 0);
   EXPECT_EQ(http_get(port, "/").status, 0);
-}
-
-TEST(MetricsOptionsTest, PushesWhatThereIsAtTheEnd) {
-  const Scratch scratch;
-  Gateway gateway("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-  const std::string url = fmt::format("http://ci:t0psecret@{}/prefix", gateway.host());
-  const Outcome outcome = lockbench(scratch, quick({"--push", url}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("metrics pushed to http://" + gateway.host() + "/prefix"));
-  const std::string request = gateway.request();
-  EXPECT_THAT(request, testing::StartsWith("PUT /prefix/metrics/job/lockbench/instance/"))
-      << "a POST would keep what an earlier push had";
-  EXPECT_THAT(request, HasSubstr("Authorization: Basic Y2k6dDBwc2VjcmV0"));
-  EXPECT_THAT(request, HasSubstr("lockbench_sections_total{strategy=\"local-mutex\""));
-  EXPECT_THAT(outcome.err + outcome.out + scratch.all_text(), Not(HasSubstr("t0psecret")));
-}
-
-TEST(MetricsOptionsTest, APushThatFailsIsReported) {
-  const Scratch scratch;
-  Gateway gateway("HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-  const Outcome refused =
-      lockbench(scratch, quick({"--push", fmt::format("http://ci:t0psecret@{}", gateway.host())}));
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("answered with status 500"));
-  const Outcome nobody = lockbench(
-      scratch, quick({"--push", fmt::format("http://ci:t0psecret@127.0.0.1:{}", closed_port())}));
-  EXPECT_EQ(nobody.code, 2);
-  EXPECT_THAT(nobody.err, HasSubstr("cannot be reached"));
-  EXPECT_THAT(refused.err + nobody.err + scratch.all_text(), Not(HasSubstr("t0psecret")));
-  EXPECT_EQ(read_result(scratch / "result.json").at("runs").size(), 1U);
 }
 
 TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {

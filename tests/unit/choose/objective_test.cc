@@ -128,32 +128,6 @@ TEST(Slo, ThatWasNotMeasuredOrUnderAnotherLoadIsACondition) {
               ElementsAre(Field(&Reason::text, HasSubstr("70 % busy instead of"))));
 }
 
-/// A section that arrives while the lock is held waits at least for the rest of the present one.
-TEST(Slo, ThatNoStrategyCanKeepUnderTheLoadRulesAllOut) {
-  const Requirements busy{.work_p50 = 10ms, .clients = 8, .rate = 70};
-  const auto too_long = [](const char* slo, const Requirements& requirements) {
-    const Candidate found = judged(objective(slo, requirements));
-    return testing::Matches(Contains(Field(&Reason::text, HasSubstr("whatever the strategy"))))(
-        found.against);
-  };
-  EXPECT_THAT(
-      judged(objective("acquire.p99<1ms", busy)).against,
-      ElementsAre(Field(&Reason::text, HasSubstr("makes at least 63 % wait longer than 1 ms"))));
-  EXPECT_TRUE(too_long("acquire.p50<2ms", busy));
-  EXPECT_FALSE(too_long("acquire.p50<3ms", busy));
-  EXPECT_FALSE(too_long("acquire.p99>1ms", busy));
-  EXPECT_FALSE(too_long("release.p99<1ms", busy));
-  const std::initializer_list<Requirements> others = {
-      {.work_p50 = 10ms, .clients = 8, .rate = 1},
-      {.work_p50 = 10ms, .clients = 1, .rate = 70},
-      {.work_p99 = 10ms, .clients = 8, .rate = 70},
-      {.work_p50 = 10ms, .clients = 8, .rate = 70, .keys = 70},
-      {.work_p50 = 10ms, .clients = 8, .rate = 70, .shared = true},
-      {.work_p50 = 10ms, .clients = 8, .rate = 70, .key_skew = 1}};
-  for (const Requirements& other : others) EXPECT_FALSE(too_long("acquire.p99<1ms", other));
-  EXPECT_TRUE(too_long("acquire.p99<1ms", {.work_p50 = 10ms, .clients = 8, .rate = 2}));
-}
-
 TEST(Slo, ThatOneClientKeepsAloneSaysNothingOfContention) {
   for (const Requirements& several : {Requirements{}, Requirements{.clients = 2}}) {
     const Candidate kept = judged(objective("acquire.p99<20ms", several), 1);

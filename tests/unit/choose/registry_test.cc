@@ -160,7 +160,7 @@ TEST(Text, HasTheAnswerInEveryForm) {
   EXPECT_THAT(to_text(answer, {}), Not(HasSubstr("hazards --explain")));
   EXPECT_THAT(to_text(answer, {.format = results::Format::markdown}, true),
               AllOf(HasSubstr("### Settings\n"), HasSubstr("| " + best + " |")));
-  const auto document = nlohmann::json::parse(to_json(answer));
+  const auto document = nlohmann::json::parse(to_json(answer, {{"clients", std::int64_t{200}}}));
   EXPECT_EQ(document.at("qualify").at(0).at("strategy"), best);
   EXPECT_EQ(document.at("qualify").size() + document.at("ruled_out").size(),
             all_strategies().size());

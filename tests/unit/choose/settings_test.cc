@@ -4,7 +4,6 @@ namespace lockbench::choose {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
 using testing::HasSubstr;
 
 const Traits renewed_traits{.renews = RenewalTiming{}, .renewable = true};
@@ -110,23 +109,6 @@ TEST(Ttl, IsNotThatOfAFaultThatWasInjected) {
   world.file().runs[0].release = {.count = 9, .max = 5};
   world.file().runs[0].faults = {{.fault = "pause"}};
   EXPECT_EQ(setting(world.choose({.work_p99 = 15ms}), "--ttl").value, "1s");
-}
-
-TEST(Ttl, LeavesRoomForRenewalsThatComeLate) {
-  World world;
-  world.add(made_up("x", renewed_traits));
-  results::Run few = measured("x", 1e-3);
-  few.load.held_locks = 10;
-  few.renewal.emplace().slip = {.count = 1, .max = 0.001};
-  results::Run many = few, again = few;
-  many.load.held_locks = again.load.held_locks = 1000;
-  many.renewal->slip.max = 0.7;
-  world.file().runs = {few, many, again};
-  EXPECT_EQ(setting(world.choose({.clients = 5}), "--ttl").value, "3s");
-  const Answer answer = world.choose({.clients = 11});
-  EXPECT_EQ(setting(answer, "--ttl").value, "7s");
-  EXPECT_THAT(setting(answer, "--ttl").evidence,
-              AllOf(HasSubstr("700 ms late"), HasSubstr("mine.json")));
 }
 
 TEST(Once, SkipsAndLeavesAMark) {

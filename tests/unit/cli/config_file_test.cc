@@ -95,7 +95,6 @@ hdr = "histograms"
 report = "page.html"
 metrics-listen = "127.0.0.1:9464"
 linger = "1m"
-push = "http://gateway:9091"
 fault = ["store-kill@1s+500ms"]
 format = "json"
 columns = ["strategy", "sections"]

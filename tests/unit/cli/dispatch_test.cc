@@ -73,8 +73,8 @@ TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
   EXPECT_FALSE(traits("redis-setnx").at("renewable"));
   EXPECT_EQ(traits("redis-reentrant-notify").at("waiting"), "notify");
   EXPECT_THAT(ran({"list"}).out,
-              AllOf(HasSubstr("\n  hazards   foreign-release: late-release, "),
-                    HasSubstr("  renewal   none by itself; --renew: off, auto, an interval\n")));
+              AllOf(HasSubstr("\n  hazards   "), HasSubstr("late-release, foreign-release"),
+                    HasSubstr(", renewal every ttl/3, ")));
 }
 
 /// Strategies: one on Redis, one without a store, one of a store that this build leaves out.

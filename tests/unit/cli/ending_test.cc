@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "cli/commands/measurement.h"
-#include "cli/console/facts.h"
 #include "cli/console/publish.h"
 #include "results/file/json.h"
 #include "results/tables/hazards.h"

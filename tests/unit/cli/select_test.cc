@@ -1,5 +1,5 @@
 #include "cli/console/deploy.h"
-#include "cli/options/text.h"
+#include "cli/options/option.h"
 #include "strategies/registry.h"
 #include "tests/unit/cli/fixtures.h"
 

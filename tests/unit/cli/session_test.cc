@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console/console.h"
-#include "cli/console/facts.h"
+#include "cli/console/publish.h"
 #include "strategies/number.h"
 #include "strategies/registry.h"
 #include "tests/integration/support/program.h"

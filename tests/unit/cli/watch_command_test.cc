@@ -247,7 +247,7 @@ TEST(WatchView, ShowsSourcesFindingsFamiliesAndLocks) {
   EXPECT_THAT(text, HasSubstr("redis://h:6379: CLIENT TRACKING, counts are lower bounds"));
   EXPECT_THAT(text, HasSubstr("waiters: not seen"));
   EXPECT_THAT(text, HasSubstr("4 locks expired under their holders"));
-  EXPECT_THAT(text, HasSubstr("  Renew them."));
+  EXPECT_THAT(text, HasSubstr(": Renew them."));
   EXPECT_THAT(text, HasSubstr("≥1000"));
   EXPECT_THAT(text, HasSubstr("20 ms"));
   EXPECT_THAT(text, HasSubstr("lock:c"));

@@ -8,7 +8,6 @@
 #include <new>
 #include <thread>
 
-#include "exporter/addresses.h"
 #include "strategies/carrier.h"
 #include "testbed/servers/machine.h"
 #include "tests/support/tcp_client.h"
@@ -178,29 +177,6 @@ TEST(ListenAddressTest, IsNamedIfItCannotBeHad) {
   close(*listener);
   ListenAddress foreign{.host = "192.0.2.1", .port = 9464};
   EXPECT_NE(listen_on(foreign).error().find("192.0.2.1:9464"), std::string::npos);
-}
-
-TEST(PushTargetTest, IsTakenApart) {
-  const auto target = parse_push_target("https://me:p%40ss%3a@gw.example:9091/prefix/");
-  ASSERT_TRUE(target);
-  EXPECT_EQ(target->scheme, "https");
-  EXPECT_EQ(target->user, "me");
-  EXPECT_EQ(target->password, "p@ss:");
-  EXPECT_EQ(target->display(), "https://gw.example:9091/prefix");
-  EXPECT_EQ(parse_push_target("http://gw")->display(), "http://gw:80");
-  EXPECT_EQ(parse_push_target("https://gw")->display(), "https://gw:443");
-  EXPECT_EQ(parse_push_target("http://[::1]:9091")->display(), "http://[::1]:9091");
-}
-
-TEST(PushTargetTest, RefusesWithoutRepeatingASecret) {
-  for (const std::string url :
-       {"", "gw:9091", "ftp://me:secret@gw", "http://", "http://me:secret@",
-        "http://me:secret@gw:0", "http://me:secret@gw:99999", "http://me:secret%zz@gw",
-        "http://me:secret@g w", "http://me:secret@gw/a?b", "http://me:secret%4"}) {
-    const auto target = parse_push_target(url);
-    ASSERT_FALSE(target) << url;
-    EXPECT_EQ(target.error().find("secret"), std::string::npos) << url;
-  }
 }
 
 }  // namespace

@@ -44,28 +44,6 @@ TEST(LatencyBucketsTest, AddsUp) {
 
 constexpr TimePoint kBegun{1h};
 
-TEST(FairnessWindow, ForgetsWhatWasLongAgo) {
-  FairnessWindow window(2, kBegun);
-  // For an hour both get the same share.
-  std::uint64_t each = 0;
-  TimePoint now = kBegun;
-  for (; now < kBegun + 1h; now += 10s) {
-    each += 10;
-    EXPECT_DOUBLE_EQ(window.jain({each, each}, now), 1);
-  }
-  // Then one of them starves.
-  double jain = 1;
-  for (int reading = 0; reading < 7; ++reading, now += 10s) {
-    jain = window.jain({each + 10 * (1 + static_cast<std::uint64_t>(reading)), each}, now);
-  }
-  EXPECT_DOUBLE_EQ(jain, 0.5) << "after a minute nothing else is left";
-  // Then no client gets anything.
-  for (int reading = 0; reading < 7; ++reading, now += 10s) {
-    jain = window.jain({each + 70, each}, now);
-  }
-  EXPECT_EQ(jain, 0);
-}
-
 class RunMetricsTest : public testing::Test {
  protected:
   StrategyMetrics of_strategy(std::size_t number = 0) const { return metrics_.read().at(number); }
