@@ -152,6 +152,17 @@ void add_best(const Answer& answer, Page& page) {
   for (const Setting& setting : best.settings) {
     page.line(with_evidence(text_of(setting), setting.evidence));
   }
+  page.heading("Libraries");
+  std::vector<std::string_view> without{"Java", "Go", "Python", "JavaScript"};
+  for (const Library& library : libraries_for(strategy, answer.requirements)) {
+    const std::string setup = setup_of(library, answer);
+    page.line(fmt::format("{}: {}{}{}{}", library.language, library.similar ? "only similar: " : "",
+                          library.name, setup.empty() ? "" : ": ", setup));
+    if (!library.similar) std::erase(without, library.language);
+  }
+  if (!without.empty()) {
+    page.line(fmt::format("{}: no known library implements it", fmt::join(without, ", ")));
+  }
   page.line("the code of this answer was run on real servers, Redisson's was only compiled");
   page.line("guard in the protected table: " + answer.guard);
 }
