@@ -114,8 +114,9 @@ void LoadOptions::complete(const OptionList& options) {
   const bool all = wait_replicas == 0 && servers_of("redis").empty();
   const int waited_for = all ? replicas : wait_replicas;
   if (waited_for > 0) workload.strategy.wait_replicas = waited_for;
-  options.needs("counter-redis", workload.resource != loadgen::Resource::memory,
-                "--resource redis or redis-fenced");
+  if (counter_redis && workload.resource == loadgen::Resource::memory) {
+    throw UsageError("--counter-redis requires --resource redis or redis-fenced");
+  }
   complete_keys(options);
   check_several_locks(options);
   for (const auto& [store, urls] : servers) {

@@ -333,7 +333,7 @@ TEST(WatchView, SaysThatItIsBlindAndWhatToName) {
   const auto lines = watch_view(picture, 40, {.color = true, .width = 160});
   EXPECT_THAT(lines.at(1),
               AllOf(HasSubstr("BLIND for 12 s: connection refused"), HasSubstr("\x1b[31m")));
-  EXPECT_THAT(text_of(lines), HasSubstr("name them with --locks\n  lock:order:*\n"));
+  EXPECT_THAT(text_of(lines), HasSubstr("name them with --locks\nlock:order:*\n"));
 }
 
 TEST(WatchView, MarksFiguresThatRestOnPartOfTheLocks) {
@@ -432,7 +432,7 @@ TEST(WatchedLocks, AreProposedInTheReportIfNoneWasNamed) {
   watch::add_to(result, picture);
   const auto text = results::render(result, {}, {});
   ASSERT_TRUE(text) << text.error();
-  EXPECT_THAT(*text, HasSubstr("name them with --locks\n  lock:order:*\n"));
+  EXPECT_THAT(*text, HasSubstr("name them with --locks\nlock:order:*\n"));
 }
 
 TEST(WatchedLocks, TheWorstAreListedInTheReport) {
