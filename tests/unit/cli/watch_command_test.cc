@@ -432,7 +432,7 @@ TEST(WatchedLocks, AreProposedInTheReportIfNoneWasNamed) {
   watch::add_to(result, picture);
   const auto text = results::render(result, {}, {});
   ASSERT_TRUE(text) << text.error();
-  EXPECT_THAT(*text, HasSubstr("name them with --locks\nlock:order:*\n"));
+  EXPECT_THAT(*text, HasSubstr("name them with --locks\n  lock:order:*\n"));
 }
 
 TEST(WatchedLocks, TheWorstAreListedInTheReport) {
