@@ -1,5 +1,3 @@
-#include "exporter/http_endpoint.h"
-
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -9,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "exporter/http_endpoint.h"
 #include "strategies/number.h"
 #include "strategies/transport/lookup.h"
 

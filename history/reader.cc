@@ -1,5 +1,3 @@
-#include "history/operation.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +10,8 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
+
+#include "history/operation.h"
 
 namespace lockbench::history {
 namespace {

@@ -69,10 +69,9 @@ TEST(Verdicts, OnAReturnAreForGrantsThatCameAfterIt) {
 using namespace std::chrono_literals;
 
 TimePoint time_of(const Cell& cell, std::string_view who, std::string_view what) {
-  const auto found =
-      std::find_if(cell.timeline.begin(), cell.timeline.end(), [&](const TimelineEntry& entry) {
-        return entry.who == who && entry.what.starts_with(what);
-      });
+  const auto found = std::find_if(
+      cell.timeline.begin(), cell.timeline.end(),
+      [&](const TimelineEntry& entry) { return entry.who == who && entry.what.starts_with(what); });
   if (found == cell.timeline.end()) throw std::runtime_error(description_of(cell));
   return found->at;
 }

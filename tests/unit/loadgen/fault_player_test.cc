@@ -9,8 +9,8 @@
 
 #include "history/checker.h"
 #include "history/operation.h"
-#include "loadgen/run/fault.h"
 #include "loadgen/run/client_hosts.h"
+#include "loadgen/run/fault.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 

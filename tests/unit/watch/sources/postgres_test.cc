@@ -14,8 +14,8 @@ constexpr TimePoint kNow{seconds(1000)};
 
 std::string advisory(const std::string& keys, int process, bool granted,
                      const std::string& ages = "null,null", const std::string& who = "null") {
-  return "[" + keys + "," + std::to_string(process) +
-         ",\"ExclusiveLock\"," + (granted ? "true" : "false") + "," + ages + "," + who + "]";
+  return "[" + keys + "," + std::to_string(process) + ",\"ExclusiveLock\"," +
+         (granted ? "true" : "false") + "," + ages + "," + who + "]";
 }
 
 PostgresLook look(const std::string& lines) {
@@ -129,8 +129,7 @@ TEST(PostgresBook, TellsOnceThatALockIsFree) {
 TEST(PostgresBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
   PostgresBook book({.locks = {"*"}}, 100);
   book.locks(look(""), kNow);
-  const auto seen =
-      book.locks(look(advisory("0,1,1", 10, true, "null,9.0")), kNow + seconds(1));
+  const auto seen = book.locks(look(advisory("0,1,1", 10, true, "null,9.0")), kNow + seconds(1));
   ASSERT_THAT(seen, SizeIs(1));
   EXPECT_EQ(seen[0].holders[0].since, std::nullopt);
 }
