@@ -101,7 +101,8 @@ std::string text_of(const Json& value, bool named = true) {
   for (const auto& [name, member] : value.items()) {
     if (member.is_null() || member == false || (member.is_structured() && member.empty())) continue;
     const std::string text = member == true ? name : text_of(member, false);
-    texts.push_back(named && value.is_object() && member != true ? name + " " + text : text);
+    const bool with_name = named && value.is_object() && member != true;
+    texts.push_back(with_name ? fmt::format("{} {}", name, text) : text);
   }
   return fmt::format("{}", fmt::join(texts, value.is_array() ? "; " : ", "));
 }

@@ -61,7 +61,8 @@ std::map<std::string, std::string> ClockShim::environment() const {
 
 void ClockShim::put_under(ServerSpec& server) const {
   std::vector<std::string> words{"/usr/bin/env"};
-  for (const auto& [name, value] : environment()) words.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment())
+    words.push_back(fmt::format("{}={}", name, value));
   server.argv.insert(server.argv.begin(), words.begin(), words.end());
 }
 
