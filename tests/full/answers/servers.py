@@ -76,8 +76,10 @@ class Servers:
         processes = []
         for i in range(members):
             client, peer = (f"http://127.0.0.1:{port}" for port in (clients[i], peers[i]))
-            processes.append(self.start(f"etcd{i}", [
-                "etcd", "--name", f"m{i}", "--data-dir", os.path.join(self.folder, f"etcd{i}"), "--listen-client-urls",
+            # Other clusters run in the same folder.
+            processes.append(self.start(f"etcd{clients[i]}", [
+                "etcd", "--name", f"m{i}", "--data-dir", os.path.join(self.folder, f"etcd{clients[i]}"),
+                "--listen-client-urls",
                 client, "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls",
                 peer, "--initial-cluster", cluster]))
         eventually("etcd", lambda: all(listens(port) for port in clients))
@@ -87,7 +89,7 @@ class Servers:
     def etcd_leader(urls):
         """The index of the member that leads."""
         def status(url):
-            with urllib.request.urlopen(f"{url}/v3/maintenance/status", data=b"{}") as answer:
+            with urllib.request.urlopen(f"{url}/v3/maintenance/status", data=b"{}", timeout=PATIENCE) as answer:
                 return json.load(answer)
         every = [status(url) for url in urls]
         return next(i for i, one in enumerate(every) if one["leader"] == one["header"]["member_id"])
