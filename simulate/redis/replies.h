@@ -1,10 +1,16 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "strategies/number.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::simulate {
@@ -20,6 +26,34 @@ inline redis::Reply text(std::string_view value) {
 inline redis::Reply error(std::string message) {
   const StoreError::Code code = redis::error_code(message);
   return {.type = redis::Reply::Type::error, .text = std::move(message), .code = code};
+}
+
+inline redis::Reply status(std::string value) {
+  return {.type = redis::Reply::Type::status, .text = std::move(value)};
+}
+inline redis::Reply ok() { return status("OK"); }
+inline redis::Reply list_of(std::vector<redis::Reply> elements) {
+  return {.type = redis::Reply::Type::array, .elements = std::move(elements)};
+}
+inline redis::Reply not_an_integer() {
+  return error("ERR value is not an integer or out of range");
+}
+
+/// Of a command's or an error's name.
+inline std::string lower(std::string_view name) {
+  std::string text(name);
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+inline redis::Reply wrong_count(std::string_view name) {
+  return error(fmt::format("ERR wrong number of arguments for '{}' command", lower(name)));
+}
+
+/// Redis takes only the form that it would write itself.
+inline std::optional<std::int64_t> to_integer(std::string_view word) {
+  const auto value = parse_number<std::int64_t>(word);
+  return value && std::to_string(*value) == word ? value : std::nullopt;
 }
 
 /// In the Redis protocol, as a server sends it.
