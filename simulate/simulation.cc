@@ -106,8 +106,7 @@ class Simulation final : public loadgen::ClientHosts {
     const SpoiltCounter& spoilt = *counter;
     run_.counter = std::move(counter);
     run_.history = plan_.history;
-    const std::unique_ptr<fibers::Pool> no_pool;
-    loadgen::LocalCrew crew(run_, no_pool, *env_, stop);
+    loadgen::LocalCrew crew(run_, *env_, stop);
     if (auto connected = crew.connect([](int) {}); !connected) {
       return tl::unexpected(connected.error());
     }

@@ -43,8 +43,8 @@ class LiveRun {
         run_(make_run(plan, strategy, repetition, progress.run,
                       joint ? joint->share() : Share{.clients = plan.workload.clients}, *env_)),
         stores_(plan, strategy),
-        resources_(plan, run_, pool_),
-        crew_(run_, pool_, *env_, external_) {}
+        resources_(plan, run_),
+        crew_(run_, *env_, external_) {}
   LiveRun(const LiveRun&) = delete;
   LiveRun& operator=(const LiveRun&) = delete;
   ~LiveRun() { end_watch(nullptr); }
@@ -109,8 +109,9 @@ class LiveRun {
         if (!run_.started.load(std::memory_order_acquire)) return;
         run_.recorder.histograms(run_.phase_at(BootClock::now()))[Timing::turn_lag].record(late);
       };
-      ready = fibers::Pool::make(threads, {}, note_late_turn)
-                  .map([this](std::unique_ptr<fibers::Pool> made) { pool_ = std::move(made); });
+      ready =
+          fibers::Pool::make(threads, {}, note_late_turn)
+              .map([this](std::unique_ptr<fibers::Pool> made) { run_.threads = std::move(made); });
     }
     if (ready) {
       const double clients = progress_.clients = run_.share.count();
@@ -380,7 +381,7 @@ class LiveRun {
   results::Generator generator_of(const RunEvidence& evidence) const {
     results::Generator generator = certify(evidence);
     generator.clients_on = "fibers";
-    generator.threads = pool_ ? static_cast<std::uint64_t>(pool_->threads()) : 1;
+    generator.threads = run_.threads ? static_cast<std::uint64_t>(run_.threads->threads()) : 1;
     return generator;
   }
 
@@ -470,9 +471,6 @@ class LiveRun {
   RunWatcher* watcher_ = nullptr;
 
   std::unique_ptr<Env> env_;
-  /// The clients' threads; null if the runner itself is a fiber: clients then run beside it.
-  /// Outlives the services, which may run there.
-  std::unique_ptr<fibers::Pool> pool_;
   RunShared run_;
   RunStores stores_;
   ResourceMeter resources_;

@@ -23,12 +23,9 @@ namespace lockbench::loadgen {
 /// order. A stop of RunShared::over ends the load.
 class LocalCrew {
  public:
-  /// All must outlive it. Clients run on the threads of `pool`; if null, as fibers beside the
-  /// runner, which then is one itself. A stop of `external` ends the run early.
-  LocalCrew(RunShared& run, const std::unique_ptr<fibers::Pool>& pool, Env& env,
-            std::stop_token external)
+  /// All must outlive it. A stop of `external` ends the run early.
+  LocalCrew(RunShared& run, Env& env, std::stop_token external)
       : run_(run),
-        pool_(pool),
         env_(env),
         external_(std::move(external)),
         changed_(Carrier::current().make_event()) {}
@@ -201,8 +198,8 @@ class LocalCrew {
     const int number = run_.share.number(place);
     auto body = [this, number](const std::stop_token&) { run_client(number); };
     auto failed = [this, number](const std::string& why) { client_failed(number, why); };
-    return pool_ ? pool_->start(place, std::move(body), std::move(failed))
-                 : Carrier::current().start(std::move(body), std::move(failed));
+    return run_.threads ? run_.threads->start(place, std::move(body), std::move(failed))
+                        : Carrier::current().start(std::move(body), std::move(failed));
   }
 
   void run_client(int number) {
@@ -281,7 +278,6 @@ class LocalCrew {
   static constexpr int kConnectingAtOnce = 64;
 
   RunShared& run_;
-  const std::unique_ptr<fibers::Pool>& pool_;
   Env& env_;
   const std::stop_token external_;
 

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/fibers/scheduler.h"
 #include "loadgen/run/worker.h"
 #include "strategies/programs/program.h"
 #include "strategies/store.h"
@@ -156,9 +155,9 @@ class RunStores {
 /// A run's use of this machine and of its private servers. For one thread.
 class ResourceMeter {
  public:
-  /// All must outlive it. `pool`: the threads of the clients; null if they run beside the runner.
-  ResourceMeter(const RunPlan& plan, RunShared& run, const std::unique_ptr<fibers::Pool>& pool)
-      : plan_(plan), run_(run), strategy_(run.strategy), pool_(pool) {}
+  /// All must outlive it.
+  ResourceMeter(const RunPlan& plan, RunShared& run)
+      : plan_(plan), run_(run), strategy_(run.strategy) {}
 
   /// Whether the lock or the counter is on private servers, which share this machine.
   bool has_private_servers() const {
@@ -224,8 +223,8 @@ class ResourceMeter {
     Reading reading{.own_cpu = own_cpu_seconds(), .machine = plan_.machine()};
     if (plan_.private_cpu.of) reading.servers_cpu = plan_.private_cpu.of(server_set(strategy_));
     if (plan_.bytes_moved) reading.bytes = plan_.bytes_moved();
-    for (int i = 0; pool_ && i < pool_->threads(); ++i) {
-      reading.threads.push_back(pool_->cpu_time(i));
+    for (int i = 0; run_.threads && i < run_.threads->threads(); ++i) {
+      reading.threads.push_back(run_.threads->cpu_time(i));
     }
     // All servers, as other locks' servers run too.
     if (has_only_private_servers()) {
@@ -250,7 +249,6 @@ class ResourceMeter {
   const RunPlan& plan_;
   RunShared& run_;
   const Descriptor& strategy_;
-  const std::unique_ptr<fibers::Pool>& pool_;
   Reading at_begin_, at_end_, when_drained_;
 };
 

@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "loadgen/fibers/scheduler.h"
 #include "loadgen/record/audit.h"
 #include "loadgen/record/counter.h"
 #include "loadgen/record/handoff.h"
@@ -66,8 +67,19 @@ struct RunShared {
   std::uint64_t seed;      ///< of the load: the same for all strategies, different for repetitions
   EnvFactory make_env;
 
+  TimePoint load_start{};
+  /// The measured window. Set before the load starts; its end moves to an earlier time if the load
+  /// ends early. Then clients go on as before, unmeasured, until the waits that belong to the
+  /// window have ended: if idle clients left, the last waits would be those of another load.
+  std::atomic<TimePoint> measure_start{}, measure_end{};
+  std::atomic<bool> started{false};  ///< the times above are set
+
   Recorder recorder;
-  Services services{};  ///< after the recorder, to which they write until their end
+  /// Of the clients; null if the runner itself is a fiber: clients then run beside it. After the
+  /// recorder and the times, as they note late turns until their end.
+  std::unique_ptr<fibers::Pool> threads{};
+  Services
+      services{};  ///< after the recorder, to which they write until their end, and the threads
   Audit audit;
   HandoffTracker handoff;
   UsedKeys used;  ///< of the load, and then one more for each client
@@ -82,14 +94,8 @@ struct RunShared {
   Share share{};                    ///< of the clients, which are numbered over all shares
   history::Log* history = nullptr;  ///< may be null
 
-  TimePoint load_start{};
-  /// The measured window. Set before the load starts; its end moves to an earlier time if the load
-  /// ends early. Then clients go on as before, unmeasured, until the waits that belong to the
-  /// window have ended: if idle clients left, the last waits would be those of another load.
-  std::atomic<TimePoint> measure_start{}, measure_end{};
   /// Set just before `over` cuts off the waits that are left.
   std::atomic<TimePoint> load_end{TimePoint::max()};
-  std::atomic<bool> started{false};     ///< the times above are set
   std::atomic<bool> demand_met{false};  ///< there is nothing left to do
   /// Begun; only with a limit on iterations. Not in the cache line of the times, which all clients
   /// read.
