@@ -65,6 +65,11 @@ bool of_modes_or_transactions(std::string_view expression) {
          expression.find("lockbench_transaction_acquire_") != std::string_view::npos;
 }
 
+bool of_pools_or_programs(std::string_view expression) {
+  return expression.find("lockbench_pool_wait_") != std::string_view::npos ||
+         expression.find("lockbench_program_") != std::string_view::npos;
+}
+
 bool of_watch(std::string_view expression) {
   return expression.find("lockbench_watch_") != std::string_view::npos;
 }

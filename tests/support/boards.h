@@ -35,6 +35,9 @@ std::string family_of(std::string_view metric);
 /// have.
 bool of_modes_or_transactions(std::string_view expression);
 
+/// Whether it queries metrics that only loads with a connection pool, or client programs, have.
+bool of_pools_or_programs(std::string_view expression);
+
 /// Whether it queries metrics that only a watch has.
 bool of_watch(std::string_view expression);
 

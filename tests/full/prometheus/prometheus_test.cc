@@ -103,11 +103,12 @@ TEST_F(MetricsTest, PromtoolAgreesWithTheRulesAndTheirTests) {
 TEST_F(MetricsTest, EveryQueryOfEveryPanelHasData) {
   for (const Board& board : read_boards(dashboards_folder / "grafana")) {
     for (const Query& query : queries_of(board)) {
-      std::string expression = with_variables(query.expression, "2s", "60s");
+      std::string expression = with_variables(query.expression, "60s", "60s");
       // Annotations of faults only exist if there are some.
       if (expression.ends_with(" > 0")) expression.resize(expression.size() - 4);
       const std::size_t samples = prometheus_->samples_of(expression);
-      if (of_modes_or_transactions(expression) || of_watch(expression)) continue;
+      if (of_modes_or_transactions(expression) || of_pools_or_programs(expression)) continue;
+      if (of_watch(expression)) continue;
       // Nothing fires, and this is no probe.
       if (has(expression, "ALERTS") || has(expression, "deployment=~\".+\"")) continue;
       EXPECT_GT(samples, 0U) << query.where << ": " << expression;
@@ -115,21 +116,22 @@ TEST_F(MetricsTest, EveryQueryOfEveryPanelHasData) {
   }
 }
 
-TEST(ModesAndTransactions, HaveDataInTheirPanels) {
+/// Of the panels whose queries `of` knows, while the program runs.
+void expect_data_in_panels(std::vector<std::string> arguments, bool (*of)(std::string_view)) {
   const Scratch scratch;
   const std::uint16_t port = testbed::free_loopback_port().value();
   const Prometheus prometheus(port, dashboards_folder / "prometheus");
   ASSERT_TRUE(eventually([&] { return prometheus.value_of("up").has_value(); }));
-  Program program(scratch, {"run", "redis-read-write", "--keys", "8", "--shared-share", "0.5",
-                            "--locks-per-section", "2", "--duration", "60s", "--metrics-listen",
-                            fmt::format("127.0.0.1:{}", port)});
+  arguments.insert(arguments.end(),
+                   {"--duration", "60s", "--metrics-listen", fmt::format("127.0.0.1:{}", port)});
+  Program program(scratch, arguments);
   std::vector<std::string> missing;
   const auto all_there = [&] {
     missing.clear();
     for (const Board& board : read_boards(dashboards_folder / "grafana")) {
       for (const Query& query : queries_of(board)) {
         const std::string expression = with_variables(query.expression, "5s", "60s");
-        if (of_modes_or_transactions(expression) && prometheus.samples_of(expression) == 0) {
+        if (of(expression) && prometheus.samples_of(expression) == 0) {
           missing.push_back(query.where);
         }
       }
@@ -139,6 +141,19 @@ TEST(ModesAndTransactions, HaveDataInTheirPanels) {
   EXPECT_TRUE(eventually(all_there)) << testing::PrintToString(missing);
   program.signal(SIGTERM);
   program.finish();
+}
+
+TEST(ModesAndTransactions, HaveDataInTheirPanels) {
+  expect_data_in_panels({"run", "redis-read-write", "--keys", "8", "--shared-share", "0.5",
+                         "--locks-per-section", "2"},
+                        of_modes_or_transactions);
+}
+
+TEST(PoolsAndPrograms, HaveDataInTheirPanels) {
+  expect_data_in_panels(
+      {"run", "--client", "python3 " LOCKBENCH_SOURCE_DIR "/tests/programs/redis_lock.py", "--pool",
+       "4"},
+      of_pools_or_programs);
 }
 
 /// How many rules the files have.
