@@ -40,7 +40,10 @@ class Scanner {
     while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
     return at_ < text_.size() && (json_ || text_[at_] != ';') ? text_[at_] : '\0';
   }
-  void skip() { ++at_; }
+  /// Never beyond the end, where a line may be cut off.
+  void skip() {
+    if (at_ < text_.size()) ++at_;
+  }
 
   Value value() {
     char c = peek();
@@ -108,7 +111,10 @@ class Scanner {
   /// The source between quotes: names are compared, not shown as anything else.
   std::string_view string() {
     const std::size_t begin = ++at_;
-    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+    while (at_ < text_.size() && text_[at_] != '"') {
+      if (text_[at_] == '\\') skip();
+      skip();
+    }
     if (at_ >= text_.size()) {
       fail(0);
       return {};

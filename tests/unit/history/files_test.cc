@@ -220,6 +220,8 @@ TEST(HistoryReader, NamesTheLineAndWhatIsWrong) {
       {begun + "x", "h:2: expected {"},
       {begun + "{:a }", "h:2: unexpected \"}\""},
       {begun + "{:process 3", "h:2: the line ends within an operation"},
+      {begun + "{\"\\", "h:2: the line ends within an operation"},
+      {begun + "{[\\", "h:2: the line ends within an operation"},
       {"{:value \"" + std::string(2 << 20, 'x') + "\"}", "h:1: longer than 1 MiB"},
   };
   for (const auto& [text, error] : cases) {
