@@ -75,11 +75,10 @@ struct RunShared {
   std::atomic<bool> started{false};  ///< the times above are set
 
   Recorder recorder;
-  /// Of the clients; null if the runner itself is a fiber: clients then run beside it. After the
-  /// recorder and the times, as they note late turns until their end.
+  /// Of the clients; null if the runner itself is a fiber: clients then run beside it. They read
+  /// the times and write to the recorder until their end, so both come before them.
   std::unique_ptr<fibers::Pool> threads{};
-  Services
-      services{};  ///< after the recorder, to which they write until their end, and the threads
+  Services services{};  ///< run on the threads and write to the recorder, until their end
   Audit audit;
   HandoffTracker handoff;
   UsedKeys used;  ///< of the load, and then one more for each client
