@@ -106,6 +106,8 @@ constexpr Rule kRules[] = {
     {"restart-fenced", unavailable, [](const Facts& of) { return of.traits.fencing; }},
     {"crash-holding", stuck, is_endless},
     {"crash-mid-acquire", stuck, is_endless},
+    {"crash-mid-renew", stuck,
+     [](const Facts& of) { return is_endless(of) && of.traits.renew_check.has_value(); }},
     {"host-crash", stuck,
      [](const Facts& of) { return is_endless(of) || of.traits.ends_with_connection; }},
     {"host-crash-user-timeout", stuck, ends_with_connection},

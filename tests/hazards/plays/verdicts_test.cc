@@ -89,6 +89,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"redlock-node-restart-delayed", "test-redlock-minority", double_grant, safe},
         Mutation{"redlock-split-vote", "test-redlock-hoarding", stuck, safe},
         Mutation{"restart-fenced", "test-same-number", lost_update, unavailable},
+        Mutation{"renew-zero", "test-forgets-to-renew", double_grant, safe},
+        Mutation{"timeout-but-granted", "test-turns-its-back", stuck, safe},
+        Mutation{"refused-residue", "test-waits-for-the-dead", stuck, safe},
+        Mutation{"cancelled-release", "test-marks-first", stuck, safe},
+        Mutation{"crash-mid-release", "test-marks-first", stuck, recovers},
+        Mutation{"crash-mid-renew", "test-marks-first", stuck, recovers},
         // A lock that never runs out does not get to the question of these.
         Mutation{"overrun-holding", "test-eternal", not_applicable, known_loss},
         Mutation{"partition-holder-late", "test-eternal", not_applicable, known_loss},
