@@ -122,8 +122,8 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
       history_(play.servers_.history()) {
   const PrivateStore& store = play_.store();
   const program::Client* const program = program::client_of(play_.strategy_);
-  const bool other_renewal = !settings.renews || settings.renewal_stalls || settings.renew_cap;
-  if (program != nullptr && play_.traits().renews && other_renewal) {
+  const bool other_renewal = play_.traits().renews && (!settings.renews || settings.renew_cap);
+  if (program != nullptr && (other_renewal || settings.renewal_stalls)) {
     throw NotPlayable("the library renews as it likes");
   }
   std::vector<std::uint16_t> ports;

@@ -134,6 +134,8 @@ constexpr Rule kRules[] = {
     {"overrun-holding", known_loss,
      [](const Facts& of) { return has_ttl(of) && !of.traits.renews; }},
     {"partition-holder", known_loss, runs_out},
+    {"renewal-stalled", known_loss,
+     [](const Facts& of) { return runs_out(of) && (has_session(of) || of.traits.renews); }},
     {"member-isolated", known_loss, members},
     {"leader-isolated", known_loss, members},
     {"store-restart-durable", double_grant, ends_with_connection},

@@ -40,6 +40,7 @@ struct Lapse {
   bool looks = false;
   bool fenced = false;       ///< the counter checks fencing numbers
   bool behind_line = false;  ///< the holder connects through proxies
+  bool stalls = false;       ///< nothing renews the holder's lock
   /// The cluster members that each client connects to; empty: all.
   std::vector<std::size_t> holders_members{}, seconds_members{};
 };
@@ -107,7 +108,8 @@ Verdict verdict_of_write(Play& play, Actor& holder, const Grant& held, const Gra
 /// `known-loss` or `double-grant`, by the holder's belief at that time; `lost-update` for a holder
 /// that does not look.
 Verdict play_lapse(Play& play, const Lapse& lapse) {
-  Actor& holder = play.client("holder", {.behind_line = lapse.behind_line,
+  Actor& holder = play.client("holder", {.renewal_stalls = lapse.stalls,
+                                         .behind_line = lapse.behind_line,
                                          .checks_fencing = lapse.fenced,
                                          .members = lapse.holders_members});
   // Polls, so that its grant shows when the store gave up the lock. Strategies that queue are woken
@@ -169,6 +171,17 @@ Verdict partition(Play& play, Lapse lapse) {
   };
   lapse.behind_line = true;
   return play_lapse(play, lapse);
+}
+
+/// The holder works on, on its own thread, while nothing else in its process runs.
+Verdict stalled_renewal(Play& play) {
+  return play_lapse(
+      play,
+      {.what = "only the holder's renewal stood still",
+       .begin = [&play](Actor&) { play.record_fault("what renews for the holder stands still"); },
+       .contends = true,
+       .looks = true,
+       .stalls = true});
 }
 
 /// The holder is connected to one member only, the second client to the others.
@@ -401,6 +414,13 @@ const ScenarioRegistration stalls_scenarios({
          "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
      .needs = Scenario::Needs::expiry,
      .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); }},
+    {.name = "renewal-stalled",
+     .question = "Only the renewal of a working holder stands still: does it know in time?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .exempts = only_if([](const Descriptor& one) { return is_renewed(one.traits); },
+                        "nothing renews it: see overrun-holding"),
+     .play = stalled_renewal},
     {.name = "runaway-holder",
      .question = "The holder is alive but its work never ends: does the lock become free?",
      .default_outcome = HazardOutcome::recovers,

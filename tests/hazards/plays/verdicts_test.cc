@@ -95,6 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"cancelled-release", "test-marks-first", stuck, safe},
         Mutation{"crash-mid-release", "test-marks-first", stuck, recovers},
         Mutation{"crash-mid-renew", "test-marks-first", stuck, recovers},
+        Mutation{"renewal-stalled", "test-renewed-never-doubts", double_grant, known_loss},
         // A lock that never runs out does not get to the question of these.
         Mutation{"overrun-holding", "test-eternal", not_applicable, known_loss},
         Mutation{"partition-holder-late", "test-eternal", not_applicable, known_loss},
