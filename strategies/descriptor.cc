@@ -111,6 +111,8 @@ constexpr Rule kRules[] = {
     {"host-crash", stuck,
      [](const Facts& of) { return is_endless(of) || of.traits.ends_with_connection; }},
     {"host-crash-user-timeout", stuck, ends_with_connection},
+    // The server grants the lock to the session of a client that stands still.
+    {"pause-waiting", stuck, ends_with_connection},
     {"late-release", foreign_release,
      [](const Facts& of) { return has_ttl(of) && of.traits.release_check == OwnerCheck::none; }},
     {"release-race", foreign_release,

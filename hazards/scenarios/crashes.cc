@@ -174,29 +174,6 @@ Verdict crash_mid_renew(Play& play) {
   });
 }
 
-/// A dead waiter's queue entry ends with its session; servers and a busy machine add some time.
-/// Without a session, the bound is below the TTL, so that the lock's expiry cannot explain the
-/// grant.
-Duration bound_of(const Play& play) {
-  return play.traits().expiry == Expiry::session ? play.ttl() * 3 / 2 : play.ttl() * 2 / 3;
-}
-
-Verdict crash_waiting(Play& play) {
-  play.set_ttl(std::chrono::seconds(3));
-  Actor& holder = play.client("holder");
-  Actor& waiter = play.client("waiter");
-  Actor& next = play.client("next");
-  const Grant held = holder.must_acquire();
-  waiter.start_acquire(play.stuck_after());
-  waiter.await_waiting();
-  next.start_acquire(play.stuck_after());
-  next.await_waiting();
-  waiter.kill();
-  const TimePoint released_at = BootClock::now();
-  require_release(holder.release(held));
-  return verdict_of_return(play, next.finish_acquire(), released_at, bound_of(play));
-}
-
 /// A holder and a waiter with their own lock.
 struct Pair {
   Actor* holder = nullptr;
@@ -282,10 +259,6 @@ const ScenarioRegistration crashes_scenarios({
      .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
                         "its validity cannot be prolonged by a client"),
      .play = crash_mid_renew},
-    {.name = "crash-waiting",
-     .question = "A client dies while it waits, then the holder releases: is the next one served?",
-     .default_outcome = HazardOutcome::recovers,
-     .play = crash_waiting},
     {.name = "lock-delay",
      .question =
          "A holder dies at any time after its last renewal: is the lock-delay always kept in full?",

@@ -96,6 +96,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"crash-mid-release", "test-marks-first", stuck, recovers},
         Mutation{"crash-mid-renew", "test-marks-first", stuck, recovers},
         Mutation{"renewal-stalled", "test-renewed-never-doubts", double_grant, known_loss},
+        Mutation{"dead-waiters", "test-waits-out-the-dead", stuck, recovers},
+        Mutation{"pause-waiting", "test-waits-for-the-dead", stuck, recovers},
+        Mutation{"pause-waiting", "test-counts-its-wait", double_grant, recovers},
+        Mutation{"long-wait", "test-loses-its-place", stuck, recovers},
         // A lock that never runs out does not get to the question of these.
         Mutation{"overrun-holding", "test-eternal", not_applicable, known_loss},
         Mutation{"partition-holder-late", "test-eternal", not_applicable, known_loss},
