@@ -59,6 +59,7 @@ enum class Limit {
   statement,         ///< a long statement, waiting included
   lock_wait,         ///< the wait for a lock inside a statement
   idle_transaction,  ///< an open transaction that does nothing
+  idle_session,      ///< a session that does nothing, in a transaction or not
   silent_client,     ///< a client whose host does not even answer TCP keepalive probes
   unacknowledged,    ///< a client whose host does not acknowledge data
 };
@@ -133,6 +134,15 @@ class PrivateStore {
   /// the server's, if it ended the wait.
   virtual tl::expected<void, std::string> wait_in_transaction(const std::string& /*key*/) {
     cannot("wait in a transaction");
+  }
+  /// Sends a statement that takes this long, and dies before its answer: closes the connection.
+  /// `mark` names it. Thread-safe.
+  virtual void abandon_statement(const std::string& /*mark*/, std::chrono::seconds /*time*/) {
+    cannot("be left alone with a statement");
+  }
+  /// Whether the statement of that name still runs. Thread-safe.
+  virtual bool runs_statement(const std::string& /*mark*/) {
+    cannot("be left alone with a statement");
   }
   /// Whether the transaction still existed.
   virtual bool commit_transaction() { cannot("commit a transaction"); }

@@ -159,6 +159,8 @@ constexpr Rule kRules[] = {
     {"redis-eviction", double_grant,
      [](const Facts& of) { return of.store.evicts_keys && one_node(of) && store_ends_it(of); }},
     {"failover-wrong-replica", double_grant, needs_replicas},
+    {"idle-session-timeout", double_grant, ends_with_connection},
+    {"crash-work-continues", double_grant, transactions},
     {"pooler-leaked-lock", refused, ends_with_connection},
     {"pooler-reentry", refused, ends_with_connection},
     {"transaction-timeout-statement", unavailable, waiting_transactions},

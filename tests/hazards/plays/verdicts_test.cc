@@ -100,6 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"pause-waiting", "test-waits-for-the-dead", stuck, recovers},
         Mutation{"pause-waiting", "test-counts-its-wait", double_grant, recovers},
         Mutation{"long-wait", "test-loses-its-place", stuck, recovers},
+        Mutation{"idle-session-timeout", "test-postgres-same-number", double_grant, safe},
+        Mutation{"crash-work-continues", "test-long-lease", safe, double_grant},
         // A lock that never runs out does not get to the question of these.
         Mutation{"overrun-holding", "test-eternal", not_applicable, known_loss},
         Mutation{"partition-holder-late", "test-eternal", not_applicable, known_loss},
