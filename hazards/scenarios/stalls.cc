@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "hazards/verdicts.h"
 
@@ -48,35 +47,6 @@ struct Lapse {
 /// Whether a client keeps its lock as long as it lives and reaches the store.
 bool is_renewed(const Traits& traits) {
   return traits.renews || (traits.expiry == Expiry::session && !traits.ends_with_connection);
-}
-
-/// Keeps asking: a cluster answers nobody while it elects a leader.
-Grant acquire_at_last(Actor& client, Duration wait) {
-  const TimePoint deadline = BootClock::now() + wait;
-  Grant grant = client.try_acquire(wait);
-  while (grant.unanswered()) {
-    const Duration left = deadline - BootClock::now();
-    if (left <= Duration::zero()) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    grant = client.try_acquire(left);
-  }
-  require_answer(grant);
-  return grant;
-}
-
-Verdict verdict_of_belief(Play& play, Actor& holder, const Grant& held, const Grant& next,
-                          std::string_view what) {
-  const auto gap = record_belief_gap(play, holder, held, next.answered_at);
-  if (gap && *gap <= Duration::zero()) {
-    return {HazardOutcome::known_loss,
-            fmt::format("{}: the holder had stopped treating the lock as its own before a second "
-                        "client got it",
-                        what)};
-  }
-  return {HazardOutcome::double_grant,
-          fmt::format("{}: a second client got the lock while the first one still treated it as "
-                      "its own",
-                      what)};
 }
 
 /// The verdict after the holder's late write.
@@ -126,7 +96,8 @@ Verdict play_lapse(Play& play, const Lapse& lapse) {
   } else {
     await_expiry(play, held);
   }
-  const Grant next = acquire_at_last(second, std::max(play.stuck_after(), lapse.patience));
+  const Duration patience = std::max(play.stuck_after(), lapse.patience);
+  const Grant next = acquire_at_last(second, patience, patience);
   play.note("second_granted", next.granted());
   Verdict verdict;
   if (next.granted() && lapse.looks) {
@@ -204,12 +175,6 @@ Verdict isolation(Play& play, bool leads, Lapse lapse) {
     if (other != member) lapse.seconds_members.push_back(other);
   }
   return play_lapse(play, lapse);
-}
-
-std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
-  const auto* const kind = deployment::find_private_store_kind(strategy.backend);
-  if (kind != nullptr && kind->clusters) return std::nullopt;
-  return "its servers do not vote";
 }
 
 constexpr std::string_view kTooLong = "the work took longer than the TTL";

@@ -160,6 +160,8 @@ const Registration chubby(with_known_hazards({
                .shared = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
+    // A leader that stood still revokes leases that were renewed at its successor.
+    .hazards = {{"leader-frozen", HazardOutcome::double_grant}},
     .make = construct<Chubby>,
 }));
 

@@ -27,6 +27,16 @@ struct Lingers : Around {
   }
 };
 
+/// Releases at once, and goes on with the lease.
+struct HoldsNothing : Around {
+  using Around::Around;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = Around::acquire(request);
+    if (result.lease) Around::release(*result.lease);
+    return result;
+  }
+};
+
 struct OwnOptions {
   explicit OwnOptions(const StrategyOptions& asked) : own(asked) { own.lock_delay = {}; }
   StrategyOptions own;
@@ -64,6 +74,8 @@ const Registration postgres(described<SameNumber>("test-postgres-same-number", "
                                                   "postgres-advisory"));
 const Registration counts_down(described<CountsDown>("test-etcd-counts-down", "etcd", "etcd"));
 const Registration trusting(described<NeverDoubts>("test-etcd-never-doubts", "etcd", "etcd"));
+const Registration idle(described<HoldsNothing>("test-etcd-holds-nothing", "etcd", "etcd"));
+const Registration lingering(described<Lingers>("test-etcd-lingers", "etcd", "etcd"));
 const Registration long_lease(with_known_hazards(
     mutant("test-long-lease", "postgres",
            {.expiry = Expiry::ttl, .release_check = OwnerCheck::atomic, .waiting_choices = {}},

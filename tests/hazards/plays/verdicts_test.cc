@@ -102,6 +102,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"long-wait", "test-loses-its-place", stuck, recovers},
         Mutation{"idle-session-timeout", "test-postgres-same-number", double_grant, safe},
         Mutation{"crash-work-continues", "test-long-lease", safe, double_grant},
+        Mutation{"rolling-restart", "test-etcd-holds-nothing", double_grant, safe},
+        Mutation{"leader-frozen", "test-etcd-holds-nothing", double_grant, safe},
+        Mutation{"crash-holding-leader-change", "test-etcd-lingers", stuck, recovers},
         // A lock that never runs out does not get to the question of these.
         Mutation{"overrun-holding", "test-eternal", not_applicable, known_loss},
         Mutation{"partition-holder-late", "test-eternal", not_applicable, known_loss},
