@@ -37,6 +37,7 @@ enum class Setup {
   shared,      ///< no faults
   volatile_,   ///< they are restarted, and come back without their data
   durable,     ///< they are restarted, and keep all data on disk
+  unsynced,    ///< their host crashes; as durable as the store is by default
   clocked,     ///< their wall clock is moved
   replicated,  ///< a replica takes the primary's place, or a member the leader's
   cramped,     ///< their memory fills up
@@ -111,6 +112,9 @@ class PrivateStore {
   virtual std::string value_of(const std::string& /*key*/) { cannot("show what they hold"); }
   /// The server dies without warning and comes back.
   virtual void restart();
+  /// The server's host crashes and comes back: what the server had not synced is lost. Returns how
+  /// many bytes.
+  virtual std::uintmax_t crash_host() { cannot("lose what they have not synced"); }
   /// The server's wall clock jumps ahead.
   virtual void jump_clock(Duration ahead);
   /// Memory fills up with keys that live longer than this one, until this one is gone or memory was

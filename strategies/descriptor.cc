@@ -143,6 +143,9 @@ constexpr Rule kRules[] = {
     {"store-restart-durable", double_grant, ends_with_connection},
     {"failover", refused, needs_replicas},
     {"failover", double_grant, loses_writes},
+    // Redis syncs its file every second by default.
+    {"durability-second", double_grant,
+     [](const Facts& of) { return of.store.evicts_keys && loses_writes(of); }},
     {"failover-sentinel", double_grant,
      [](const Facts& of) { return of.store.sentinels && loses_writes(of); }},
     {"store-restart-empty", double_grant, one_node},

@@ -41,6 +41,24 @@ Verdict restart(Play& play) {
       play, [](PrivateStore& store) { store.restart(); }, "was killed and restarted");
 }
 
+/// With `appendfsync everysec` Redis syncs the first write of a second soon, and all others with
+/// the first write of the next one. Plays again if the grant was synced by chance.
+Verdict durability_second(Play& play) {
+  constexpr int kRounds = 5;
+  std::uintmax_t lost = 0;
+  Verdict verdict;
+  for (int round = 0; round < kRounds && lost == 0; ++round) {
+    play.set_ttl(kLongTtl);
+    play.change_key();
+    play.client("neighbour").warm_up();
+    verdict = strike(
+        play, [&](PrivateStore& store) { lost = store.crash_host(); },
+        "lost what it had not synced, as its host crashed");
+    play.note("lost_bytes", static_cast<std::int64_t>(lost));
+  }
+  return verdict;
+}
+
 Verdict clock_jump(Play& play) {
   return strike(
       play, [](PrivateStore& store) { store.jump_clock(2 * kLongTtl); },
@@ -183,6 +201,16 @@ const ScenarioRegistration store_faults_scenarios({
      .question = "The store is killed and restarts with its data: do two clients hold the lock?",
      .setup = Setup::durable,
      .play = restart},
+    {.name = "durability-second",
+     .question =
+         "The store's host crashes within a second of a grant: do two clients hold the lock?",
+     .setup = Setup::unsynced,
+     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+       if (auto why = only_for_redis(strategy)) return why;
+       if (!strategy.traits.needs_replicas) return std::nullopt;
+       return "its replicas have the grant: see failover-acknowledged";
+     },
+     .play = durability_second},
     {.name = "store-clock-jump",
      .question = "The store's wall clock jumps ahead: do two clients hold the lock?",
      .setup = Setup::clocked,

@@ -221,6 +221,9 @@ Descriptor redlock(std::string_view name) {
       mutant(name, "redis", redlock_traits(), construct<test::PlainRedlock<kFlaws>>));
 }
 
+/// Claims to live on a quorum, but uses its first node only.
+const Registration one_of_five(with_known_hazards(mutant("test-one-of-five", "redis",
+                                                         redlock_traits(), construct<TokenLock>)));
 const Registration sound_redlock(redlock<Flaws{}>("test-redlock"));
 const Registration minority(redlock<Flaws{.minority_wins = true}>("test-redlock-minority"));
 const Registration late(redlock<Flaws{.ignores_validity = true}>("test-redlock-late"));

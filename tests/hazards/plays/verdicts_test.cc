@@ -105,6 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"rolling-restart", "test-etcd-holds-nothing", double_grant, safe},
         Mutation{"leader-frozen", "test-etcd-holds-nothing", double_grant, safe},
         Mutation{"crash-holding-leader-change", "test-etcd-lingers", stuck, recovers},
+        Mutation{"durability-second", "test-one-of-five", double_grant, safe},
         // A lock that never runs out does not get to the question of these.
         Mutation{"overrun-holding", "test-eternal", not_applicable, known_loss},
         Mutation{"partition-holder-late", "test-eternal", not_applicable, known_loss},
