@@ -15,7 +15,7 @@ void put_under_sync_shim(const Testbed& testbed, ServerSpec& server);
 
 /// For a server that was killed: cuts each of its data files where it was last synced, as if its
 /// host had crashed, and returns how many bytes were lost. A file that was never synced is empty
-/// then. Directories and their names are kept.
+/// then. Fails if the server has synced nothing. Directories and their names are kept.
 tl::expected<std::uintmax_t, std::string> forget_unsynced(const Server& server);
 
 }  // namespace lockbench::testbed
