@@ -159,6 +159,10 @@ class PrivateStore {
   void isolate(std::size_t member);
   void reunite();
 
+  /// The leader of a cluster stands still, and goes on.
+  virtual void freeze_leader();
+  void thaw_leader();
+
   // One of several nodes, from 0. The faults above that strike one server strike node 0.
   void kill_node(std::size_t node) { need(servers().at(node)->kill_hard()); }
   void freeze_node(std::size_t node) { need(servers().at(node)->freeze()); }
@@ -203,6 +207,7 @@ class PrivateStore {
   bool cluster_ = false;
   testbed::Server* behind_ = nullptr;  ///< the cut-off member
   testbed::Server* killed_ = nullptr;  ///< a leader
+  testbed::Server* frozen_ = nullptr;  ///< likewise
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
 };
 

@@ -21,7 +21,7 @@ struct Crossing {
 std::optional<Verdict> cross(Play& play, Actor& holder, Actor& waiter, Actor& third,
                              const Crossing& crossing) {
   // A client program is known to wait after 100 ms.
-  constexpr std::chrono::milliseconds kWait{400}, kMargin{50};
+  constexpr std::chrono::milliseconds kWait{400}, kMargin{150};
   const Grant held = holder.must_acquire();
   const TimePoint deadline = BootClock::now() + kWait;
   waiter.start_acquire(kWait);

@@ -76,7 +76,7 @@ Verdict pause_waiting(Play& play) {
       (traits.fair || traits.expiry == Expiry::session || play.of_program()) &&
       !traits.ends_with_connection;
   const Duration ttl =
-      keeps_places ? kQueueTtl : std::max<Duration>(play.ttl(), std::chrono::seconds(1));
+      keeps_places ? kQueueTtl : std::max<Duration>(play.ttl(), std::chrono::seconds(2));
   play.set_ttl(ttl);
   const Duration bound = bound_of(play);
   Actor& holder = play.client("holder");
@@ -86,7 +86,7 @@ Verdict pause_waiting(Play& play) {
   waiter.start_acquire(ttl);
   waiter.await_waiting();
   play.set_ttl(kLongTtl);  // so that the next one still holds it when the waiter goes on
-  next.start_acquire(bound + ttl);
+  next.start_acquire(bound + ttl / 4);
   next.await_waiting();
   waiter.stop();
   const TimePoint stopped_at = BootClock::now();
