@@ -30,7 +30,7 @@ constexpr std::pair<std::string_view, StoreTraits> kStores[] = {
       .evicts_keys = true}},
     {"memcached", {.evicts_items = true}},
     {"zookeeper", {.members_agree = true}},
-    {"etcd", {.members_agree = true}},
+    {"etcd", {.members_agree = true, .frozen_leader_ends_sessions = true}},
     {"postgres",
      {.asynchronous_replicas = true, .expires_by_wall_clock = true, .transactions = true}}};
 
@@ -140,6 +140,8 @@ constexpr Rule kRules[] = {
      [](const Facts& of) { return runs_out(of) && (has_session(of) || of.traits.renews); }},
     {"member-isolated", known_loss, members},
     {"leader-isolated", known_loss, members},
+    {"leader-frozen", double_grant,
+     [](const Facts& of) { return of.store.frozen_leader_ends_sessions && runs_out(of); }},
     {"store-restart-durable", double_grant, ends_with_connection},
     {"failover", refused, needs_replicas},
     {"failover", double_grant, loses_writes},

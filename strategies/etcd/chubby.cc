@@ -160,8 +160,6 @@ const Registration chubby(with_known_hazards({
                .shared = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    // A leader that stood still revokes leases that were renewed at its successor.
-    .hazards = {{"leader-frozen", HazardOutcome::double_grant}},
     .make = construct<Chubby>,
 }));
 

@@ -77,8 +77,6 @@ const Registration etcd(with_known_hazards({
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    // A leader that stood still revokes leases that were renewed at its successor.
-    .hazards = {{"leader-frozen", HazardOutcome::double_grant}},
     .make = construct<Etcd>,
 }));
 
