@@ -7,10 +7,13 @@ namespace {
 
 /// A client acquires the lock with a long TTL, the fault strikes, and a second client tries:
 /// `double-grant` or `safe`. `refused` if the store does not grant the lock to the first client.
+/// `before`: just before it asks.
 Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
-                   std::string_view what, const ActorSettings& settings = {}) {
+                   std::string_view what, const ActorSettings& settings = {},
+                   const std::function<void()>& before = {}) {
   play.set_ttl(kLongTtl);
   Actor& holder = play.client("holder", settings);
+  if (before) before();
   const Grant held = holder.acquire(std::chrono::seconds(5));
   if (held.outcome == AcquireOutcome::refused) {
     return {HazardOutcome::refused, "the lock is not granted, as a failover could lose it"};
@@ -48,12 +51,12 @@ Verdict durability_second(Play& play) {
   std::uintmax_t lost = 0;
   Verdict verdict;
   for (int round = 0; round < kRounds && lost == 0; ++round) {
-    play.set_ttl(kLongTtl);
     play.change_key();
-    play.client("neighbour").warm_up();
-    verdict = strike(
+    Actor& neighbour = play.client("neighbour");
+    verdict = while_held(
         play, [&](PrivateStore& store) { lost = store.crash_host(); },
-        "lost what it had not synced, as its host crashed");
+        fmt::format("{} lost what it had not synced, as its host crashed", play.store().struck()),
+        {}, [&] { neighbour.warm_up(); });
     play.note("lost_bytes", static_cast<std::int64_t>(lost));
   }
   return verdict;
