@@ -70,6 +70,9 @@ class PostgresStore : public PrivateStore {
         return set("lock_timeout", seconds + "s");
       case Limit::idle_transaction:
         return set("idle_in_transaction_session_timeout", seconds + "s");
+      case Limit::idle_session:
+        set("idle_in_transaction_session_timeout", seconds + "s");
+        return set("idle_session_timeout", seconds + "s");
       case Limit::silent_client:
         // The first probe after a second, then one per second.
         set("tcp_keepalives_idle", "1");
@@ -103,6 +106,29 @@ class PostgresStore : public PrivateStore {
     }
     return tl::unexpected(answer.error().message);
   }
+  /// The server reads no end of the connection while it works, by default.
+  void abandon_statement(const std::string& mark, std::chrono::seconds time) override {
+    const auto session = open_session();
+    need(session->connect());
+    std::stop_source stop;
+    stop.request_stop();
+    const auto answer =
+        session->call(statement(fmt::format("SELECT pg_sleep({}) /* {} */", time.count(), mark)),
+                      {}, {}, {.wait_until = {}, .stop = stop.get_token()});
+    if (answer || answer.error().kind != StoreError::Kind::unanswered) {
+      throw Failure("the statement was not left behind");
+    }
+    if (!testbed::comes_true(std::chrono::seconds(1), [&] { return runs_statement(mark); })) {
+      throw Failure("the server ended the statement with its connection");
+    }
+  }
+  bool runs_statement(const std::string& mark) override {
+    return ask("SELECT count(*) > 0 FROM pg_stat_activity WHERE state = 'active' AND "
+               "pid <> pg_backend_pid() AND strpos(query, $1) > 0",
+               {mark})
+               .value == "t";
+  }
+
   bool commit_transaction() override {
     const auto answer = transaction_->call(statement("COMMIT"), {}, {});
     return answer && answer->done() && answer->tag == "COMMIT";

@@ -129,6 +129,16 @@ void PrivateStore::reunite() {
   mesh_->heal();
 }
 
+void PrivateStore::freeze_leader() {
+  if (!cluster_) cannot("have their leader stand still");
+  frozen_ = &leader();
+  need(frozen_->freeze());
+}
+
+void PrivateStore::thaw_leader() {
+  if (frozen_ != nullptr) need(std::exchange(frozen_, nullptr)->thaw());
+}
+
 void PrivateStore::kill_leader() {
   if (!cluster_) cannot("fail over");
   killed_ = &leader();

@@ -37,6 +37,7 @@ enum class Setup {
   shared,      ///< no faults
   volatile_,   ///< they are restarted, and come back without their data
   durable,     ///< they are restarted, and keep all data on disk
+  unsynced,    ///< their host crashes; as durable as the store is by default
   clocked,     ///< their wall clock is moved
   replicated,  ///< a replica takes the primary's place, or a member the leader's
   cramped,     ///< their memory fills up
@@ -59,6 +60,7 @@ enum class Limit {
   statement,         ///< a long statement, waiting included
   lock_wait,         ///< the wait for a lock inside a statement
   idle_transaction,  ///< an open transaction that does nothing
+  idle_session,      ///< a session that does nothing, in a transaction or not
   silent_client,     ///< a client whose host does not even answer TCP keepalive probes
   unacknowledged,    ///< a client whose host does not acknowledge data
 };
@@ -110,6 +112,9 @@ class PrivateStore {
   virtual std::string value_of(const std::string& /*key*/) { cannot("show what they hold"); }
   /// The server dies without warning and comes back.
   virtual void restart();
+  /// The server's host crashes and comes back: what the server had not synced is lost. Returns how
+  /// many bytes.
+  virtual std::uintmax_t crash_host() { cannot("lose what they have not synced"); }
   /// The server's wall clock jumps ahead.
   virtual void jump_clock(Duration ahead);
   /// Memory fills up with keys that live longer than this one, until this one is gone or memory was
@@ -134,6 +139,15 @@ class PrivateStore {
   virtual tl::expected<void, std::string> wait_in_transaction(const std::string& /*key*/) {
     cannot("wait in a transaction");
   }
+  /// Sends a statement that takes this long, and dies before its answer: closes the connection.
+  /// `mark` names it. Thread-safe.
+  virtual void abandon_statement(const std::string& /*mark*/, std::chrono::seconds /*time*/) {
+    cannot("be left alone with a statement");
+  }
+  /// Whether the statement of that name still runs. Thread-safe.
+  virtual bool runs_statement(const std::string& /*mark*/) {
+    cannot("be left alone with a statement");
+  }
   /// Whether the transaction still existed.
   virtual bool commit_transaction() { cannot("commit a transaction"); }
   /// Cuts off the replica that is to take the primary's place; the others go on.
@@ -144,6 +158,10 @@ class PrivateStore {
   /// Nothing passes between this member and the others; clients reach all of them.
   void isolate(std::size_t member);
   void reunite();
+
+  /// The leader of a cluster stands still, and goes on.
+  virtual void freeze_leader();
+  void thaw_leader();
 
   // One of several nodes, from 0. The faults above that strike one server strike node 0.
   void kill_node(std::size_t node) { need(servers().at(node)->kill_hard()); }
@@ -189,6 +207,7 @@ class PrivateStore {
   bool cluster_ = false;
   testbed::Server* behind_ = nullptr;  ///< the cut-off member
   testbed::Server* killed_ = nullptr;  ///< a leader
+  testbed::Server* frozen_ = nullptr;  ///< likewise
   std::vector<std::unique_ptr<testbed::Proxy>> lines_;
 };
 

@@ -6,6 +6,7 @@
 #include "deployment/private_store.h"
 #include "strategies/redis/client/connection.h"
 #include "testbed/process/parallel.h"
+#include "testbed/process/sync_shim.h"
 #include "testbed/servers/redis_group.h"
 
 namespace lockbench::deployment {
@@ -15,7 +16,9 @@ testbed::RedisOptions options_for(const testbed::Testbed& host, const StoreReque
   testbed::RedisOptions options;
   options.tls = host.tls();
   options.max_clients = request.clients;
-  options.durable = request.setup == Setup::durable || request.setup == Setup::load;
+  options.durable = request.setup == Setup::durable || request.setup == Setup::unsynced ||
+                    request.setup == Setup::load;
+  options.notes_syncs = request.setup == Setup::unsynced;
   if (request.setup == Setup::durable) options.config = {"appendfsync always"};
   return options;
 }
@@ -61,6 +64,14 @@ class RedisStore : public PrivateStore {
   void restart() override {
     need(servers().front()->restart(keeps_data()));
     if (group_) need(group_->await_in_step());
+  }
+
+  std::uintmax_t crash_host() override {
+    testbed::Server& server = *servers().front();
+    need(server.kill_hard());
+    const std::uintmax_t lost = need(testbed::forget_unsynced(server));
+    need(server.restart(true));
+    return lost;
   }
 
   void fill_memory(const std::string& key, const std::string& policy) override {

@@ -6,12 +6,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
 #include "deployment/failure.h"
 #include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
+#include "strategies/carrier.h"
 #include "strategies/programs/program.h"
 #include "strategies/registry.h"
 
@@ -97,6 +99,35 @@ class FaultEnv : public ForwardingEnv {
   bool expects_wait_ = false;
 };
 
+/// The carrier of a client beside which nothing runs: neither the renewal of its leases nor the
+/// keeper of its session. The client itself goes on.
+class LoneCarrier : public Carrier {
+ public:
+  LoneCarrier() { set_current(this); }
+  LoneCarrier(const LoneCarrier&) = delete;
+  LoneCarrier& operator=(const LoneCarrier&) = delete;
+  ~LoneCarrier() override { set_current(nullptr); }
+
+  bool shared() const noexcept override { return inner_.shared(); }
+  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    return inner_.wait(event, deadline, stop);
+  }
+  void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override {
+    inner_.poll(descriptors, longest, stop);
+  }
+  void keep(int descriptor) override { inner_.keep(descriptor); }
+  void forget(int descriptor) noexcept override { inner_.forget(descriptor); }
+  void yield() override { inner_.yield(); }
+  tl::expected<std::unique_ptr<Task>, std::string> start(Body /*body*/,
+                                                         OnFailure /*on_failure*/) override {
+    return std::make_unique<Task>();
+  }
+
+ private:
+  Carrier& inner_ = current();  ///< before this one is
+};
+
 class Client {
  public:
   Client(ClientSetup setup, int socket)
@@ -104,6 +135,7 @@ class Client {
         options_(options_of(setup_.settings)),
         env_(make_system_env(random_seed()),
              [socket] { (void)send(socket, Answer{.waiting = true}); }) {
+    if (setup_.settings.renewal_stalls) alone_.emplace();
     if (!setup_.program.empty()) add_program();
     const Descriptor* const strategy = find_strategy(setup_.strategy);
     if (strategy == nullptr) throw std::runtime_error("no such strategy: " + setup_.strategy);
@@ -127,10 +159,12 @@ class Client {
       case Request::What::release:
         env_.take_count();
         answer.released = strategy_->release(lease(request)).outcome;
-        answer.release_commands = env_.take_count();
+        answer.commands = env_.take_count();
         break;
       case Request::What::renew:
+        env_.take_count();
         answer.renewed = strategy_->renew(lease(request), request.ttl).outcome;
+        answer.commands = env_.take_count();
         break;
       case Request::What::belief:
         answer.belief = belief(lease(request), request.within);
@@ -238,6 +272,7 @@ class Client {
 
   const ClientSetup setup_;
   const StrategyOptions options_;
+  std::optional<LoneCarrier> alone_;
   FaultEnv env_;
   const std::unique_ptr<Env> plain_ = make_system_env(random_seed());
   Services services_;

@@ -39,6 +39,7 @@ struct CommandFault {
 struct ActorSettings {
   int number = 0;                       ///< client number within its process; 0: the next free one
   bool renews = true;                   ///< use the renewal timer, if the strategy has one
+  bool renewal_stalls = false;          ///< nothing runs beside the client, so nothing is renewed
   bool behind_line = false;             ///< connect through proxies that can cut the network
   bool checks_fencing = false;          ///< its counter rejects stale fencing numbers
   std::string wait;                     ///< waiting policy; empty: the strategy's default
@@ -120,7 +121,7 @@ struct Answer {
   TimePoint at{};        ///< when the request was carried out
   Grant grant{};
   ReleaseOutcome released{};
-  int release_commands = 0;
+  int commands = 0;  ///< of the release or renewal
   RenewOutcome renewed{};
   Belief belief{};
   std::uint64_t counter = 0;

@@ -122,7 +122,8 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
       history_(play.servers_.history()) {
   const PrivateStore& store = play_.store();
   const program::Client* const program = program::client_of(play_.strategy_);
-  if (program != nullptr && play_.traits().renews && (!settings.renews || settings.renew_cap)) {
+  const bool other_renewal = play_.traits().renews && (!settings.renews || settings.renew_cap);
+  if (program != nullptr && (other_renewal || settings.renewal_stalls)) {
     throw NotPlayable("the library renews as it likes");
   }
   std::vector<std::uint16_t> ports;
@@ -181,7 +182,11 @@ void Actor::warm_up() {
     const Grant got = call(request).grant;
     if (!got.granted()) throw Failure(name_ + " cannot acquire the warm-up lock: " + got.reason);
     acquire_commands_ = got.commands;
-    release_commands_ = call({.what = Request::What::release, .lease = got.lease}).release_commands;
+    if (!play_.of_program() && play_.traits().renew_check) {
+      renew_commands_ =
+          call({.what = Request::What::renew, .lease = got.lease, .ttl = play_.ttl()}).commands;
+    }
+    release_commands_ = call({.what = Request::What::release, .lease = got.lease}).commands;
   }
 }
 
@@ -336,6 +341,11 @@ RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
   play_.tell(answer.at, name_,
              std::string(word_of<RenewOutcome::unsupported>(kRenewed, answer.renewed)));
   return answer.renewed;
+}
+
+void Actor::start_renew(const Grant& grant, Duration ttl) {
+  play_.tell_now(name_, "starts to renew");
+  process_.send(Request{.what = Request::What::renew, .lease = grant.lease, .ttl = ttl});
 }
 
 Belief Actor::belief(const Grant& grant, Duration within) {

@@ -89,11 +89,12 @@ class Actor {
  public:
   Actor(Play& play, std::string name, const ActorSettings& settings);
 
-  /// Acquires and releases another key: opens connections, loads scripts, and counts the commands
-  /// of an acquisition and a release.
+  /// Acquires, renews and releases another key: opens connections, loads scripts, and counts the
+  /// commands of each. Renews only what a client can renew.
   void warm_up();
   /// Throws NotPlayable for a client program, whose commands do not show.
   int acquire_commands() const { return require_commands(), acquire_commands_; }
+  int renew_commands() const { return require_commands(), renew_commands_; }
   int release_commands() const { return require_commands(), release_commands_; }
 
   /// A wait of zero means one attempt. Throws Failure if the store gave no answer: only a real
@@ -124,6 +125,8 @@ class Actor {
   void start_work(Duration busy);
   void finish_work();
   RenewOutcome renew(const Grant& grant, Duration ttl);
+  /// Only sends the request, for a client that dies before it can answer.
+  void start_renew(const Grant& grant, Duration ttl);
   /// Returns as soon as the lease is no longer valid, at the latest after `within`.
   Belief belief(const Grant& grant, Duration within = {});
   /// read() reads the protected counter; write() writes the value read, plus one.
@@ -169,7 +172,7 @@ class Actor {
   std::map<int, std::string> held_;  ///< names of the locks by lease, until their release
   Duration wait_{};                  ///< of the latest start_acquire()
   TimePoint asks_at_{};              ///< when the client should ask
-  int acquire_commands_ = 0, release_commands_ = 0;
+  int acquire_commands_ = 0, renew_commands_ = 0, release_commands_ = 0;
 };
 
 using Fact = std::variant<bool, std::int64_t, double, std::string>;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace lockbench::hazards {
@@ -81,6 +82,41 @@ std::optional<Duration> record_belief_gap(Play& play, Actor& holder, const Grant
   const Duration gap = *belief.until - lost_at;
   play.note("belief_gap_seconds", gap);
   return gap;
+}
+
+Grant acquire_at_last(Actor& client, Duration wait, Duration patience) {
+  constexpr std::chrono::milliseconds kPause{10};
+  const TimePoint deadline = BootClock::now() + patience;
+  Grant grant = client.try_acquire(wait);
+  while (grant.unanswered()) {
+    const Duration left = deadline - BootClock::now();
+    if (left <= Duration::zero()) break;
+    std::this_thread::sleep_for(kPause);
+    grant = client.try_acquire(std::min(wait, left));
+  }
+  require_answer(grant);
+  return grant;
+}
+
+Verdict verdict_of_belief(Play& play, Actor& holder, const Grant& held, const Grant& next,
+                          std::string_view what) {
+  const auto gap = record_belief_gap(play, holder, held, next.answered_at);
+  if (gap && *gap <= Duration::zero()) {
+    return {HazardOutcome::known_loss,
+            fmt::format("{}: the holder had stopped treating the lock as its own before a second "
+                        "client got it",
+                        what)};
+  }
+  return {HazardOutcome::double_grant,
+          fmt::format("{}: a second client got the lock while the first one still treated it as "
+                      "its own",
+                      what)};
+}
+
+std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
+  const auto* const kind = deployment::find_private_store_kind(strategy.backend);
+  if (kind != nullptr && kind->clusters) return std::nullopt;
+  return "its servers do not vote";
 }
 
 }  // namespace lockbench::hazards

@@ -38,6 +38,18 @@ Verdict verdict_of_release(Play& play, std::string_view owner);
 /// `safe`.
 Verdict verdict_of_two(Play& play, const Grant& contender, std::string_view why);
 
+/// Waits for the lock, and keeps asking for at most `patience` while the store gives no answer: a
+/// cluster answers nobody while it elects a leader. Throws Failure without an answer.
+Grant acquire_at_last(Actor& client, Duration wait, Duration patience);
+
+/// After a second client's grant: `known-loss` if the holder had stopped treating the lock as its
+/// own by then, else `double-grant`.
+Verdict verdict_of_belief(Play& play, Actor& holder, const Grant& held, const Grant& next,
+                          std::string_view what);
+
+/// For Scenario::exempts: the scenario applies only to stores whose servers form a cluster.
+std::optional<std::string> only_for_clusters(const Descriptor& strategy);
+
 /// For Scenario::exempts: the scenario applies only to locks with network connections.
 inline const auto only_with_connections =
     only_if([](const Descriptor& one) { return store_traits(one.backend).servers; },

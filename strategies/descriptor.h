@@ -97,10 +97,12 @@ struct Traits {
 
 /// Properties of a store's servers that matter to locks, loads and hazards.
 struct StoreTraits {
-  bool servers = true;                 ///< false: locks live in this process
-  bool one_thread = false;             ///< executes all commands on one thread
-  bool keeps_counter = false;          ///< `--resource` can keep the counter in it
-  bool members_agree = false;          ///< each write is on a majority of its members
+  bool servers = true;         ///< false: locks live in this process
+  bool one_thread = false;     ///< executes all commands on one thread
+  bool keeps_counter = false;  ///< `--resource` can keep the counter in it
+  bool members_agree = false;  ///< each write is on a majority of its members
+  /// A leader that stood still ends sessions that were renewed at its successor.
+  bool frozen_leader_ends_sessions = false;
   bool asynchronous_replicas = false;  ///< a failover may lose the latest writes
   bool sentinels = false;              ///< they replace a failed primary
   bool expires_by_wall_clock = false;

@@ -54,7 +54,7 @@ struct ReleaseResult {
 enum class RenewOutcome {
   renewed,
   not_owner,    ///< the client no longer held the lock; the lease is marked lost
-  failed,       ///< the store failed; validity is unchanged
+  failed,       ///< the store failed, or the TTL is not positive; validity is unchanged
   unsupported,  ///< this lock does not expire, or is renewed otherwise
 };
 

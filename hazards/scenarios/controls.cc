@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "hazards/verdicts.h"
 
 namespace lockbench::hazards {
@@ -86,6 +88,27 @@ Verdict release_without_holding(Play& play) {
   return verdict_of_release(play, "holder");
 }
 
+/// A store may take it for a deletion: PEXPIRE 0 deletes the key, and answers with success.
+Verdict renew_zero(Play& play) {
+  play.set_ttl(kLongTtl);
+  Actor& holder = play.client("holder");
+  const Grant held = holder.must_acquire();
+  const RenewOutcome renewed = holder.renew(held, Duration::zero());
+  const Grant next = play.client("next").acquire();
+  play.note("reported_success", renewed == RenewOutcome::renewed);
+  play.note("next_granted", next.granted());
+  if (!next.granted()) {
+    return {HazardOutcome::safe, "the renewal for no time left the lock with its holder"};
+  }
+  if (renewed == RenewOutcome::not_owner) {
+    return {HazardOutcome::safe, "the renewal for no time ended the lock, and said so"};
+  }
+  return {HazardOutcome::double_grant,
+          fmt::format("the renewal for no time freed the lock and was reported as {}: another "
+                      "client got it at once",
+                      renewed == RenewOutcome::renewed ? "a success" : "without effect")};
+}
+
 const ScenarioRegistration controls_scenarios({
     {.name = "several-processes",
      .question = "Two clients in two processes, without a fault: do both hold the lock?",
@@ -114,6 +137,12 @@ const ScenarioRegistration controls_scenarios({
      .question = "A client that was refused releases in its clean-up: does it free another's lock?",
      .quick = true,
      .play = release_without_holding},
+    {.name = "renew-zero",
+     .question = "A client renews for no time at all: is it told that its lock has ended?",
+     .quick = true,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
+                        "its validity cannot be prolonged by a client"),
+     .play = renew_zero},
 });
 
 }  // namespace

@@ -57,46 +57,50 @@ const auto only_for_connection_locks =
     only_if([](const Descriptor& one) { return one.traits.ends_with_connection; },
             "the lock does not depend on a connection");
 
-/// On a quorum, answers come in any order, some after the grant, so the client dies before the next
-/// command instead.
-void die_after(Play& play, Actor& victim, int place, int places) {
-  if (play.traits().nodes > 1 && place == places) {
-    victim.must_acquire();
+/// A request of which a client dies.
+struct Fatal {
+  std::function<void()> begin;  ///< only sends it
+  std::function<void()> finish;
+};
+
+/// The client dies after the command `place` of `places`. On a quorum, answers come in any order,
+/// some after the result, so it dies before the next command instead.
+void die_after(Play& play, Actor& victim, int place, int places, const Fatal& request) {
+  const bool quorum = play.traits().nodes > 1;
+  if (quorum && place == places) {
+    request.finish();
     victim.kill();
     return;
   }
-  if (play.traits().nodes > 1) {
+  if (quorum) {
     victim.arm(CommandFault::Action::die, CommandFault::Place::before, place + 1);
   } else {
     victim.arm(CommandFault::Action::die, CommandFault::Place::after, place);
   }
-  victim.start_acquire(std::chrono::seconds(5));
+  request.begin();
   victim.await_death();
 }
 
-/// Kills a client after each command of an acquisition in turn: one of them is the first that
-/// changes the lock.
-Verdict crash_mid_acquire(Play& play) {
-  Actor& contender = play.client("contender");
-  Verdict slowest;
+/// When a lock came back after a death.
+struct Return {
+  Grant grant;
+  TimePoint since{};
+};
+
+/// Kills a client after each command in turn. `strike` does it after the command `place`, and sets
+/// how many there are. The slowest return counts, or the first lock that stays taken.
+Verdict after_each_command(Play& play,
+                           const std::function<Return(int place, int& places)>& strike) {
+  Verdict slowest{HazardOutcome::recovers, "it sends no command"};
   Duration longest{};
   for (int place = 1, places = 1; place <= places; ++place) {
-    Actor& victim = play.client("victim");
-    victim.warm_up();
-    places = victim.acquire_commands();
+    const Return back = strike(place, places);
     if (places == 0) break;
-    play.change_key();
-    contender.release(
-        contender.must_acquire());  // creates things that exist once per lock: a parent node
-    die_after(play, victim, place, places);
-    const TimePoint died_at = BootClock::now();
-    const Grant grant = contender.acquire(play.stuck_after());
-    Verdict verdict = verdict_of_return(play, grant, died_at);
+    Verdict verdict = verdict_of_return(play, back.grant, back.since);
     verdict.reason += fmt::format(" (killed after command {} of {})", place, places);
-    play.note("commands_of_an_acquisition", std::int64_t{places});
+    play.note("commands", std::int64_t{places});
     if (verdict.outcome == HazardOutcome::stuck) return verdict;
-    contender.release(grant);
-    if (const Duration took = grant.answered_at - died_at; took >= longest) {
+    if (const Duration took = back.grant.answered_at - back.since; took >= longest) {
       longest = took;
       slowest = std::move(verdict);
     }
@@ -105,27 +109,69 @@ Verdict crash_mid_acquire(Play& play) {
   return slowest;
 }
 
-/// A dead waiter's queue entry ends with its session; servers and a busy machine add some time.
-/// Without a session, the bound is below the TTL, so that the lock's expiry cannot explain the
-/// grant.
-Duration bound_of(const Play& play) {
-  return play.traits().expiry == Expiry::session ? play.ttl() * 3 / 2 : play.ttl() * 2 / 3;
+/// Asks until the lock is free, and leaves it free.
+Grant acquire_and_release(Actor& client, Duration wait) {
+  const Grant grant = client.acquire(wait);
+  if (grant.granted()) client.release(grant);
+  return grant;
 }
 
-Verdict crash_waiting(Play& play) {
-  play.set_ttl(std::chrono::seconds(3));
-  Actor& holder = play.client("holder");
-  Actor& waiter = play.client("waiter");
-  Actor& next = play.client("next");
-  const Grant held = holder.must_acquire();
-  waiter.start_acquire(play.stuck_after());
-  waiter.await_waiting();
-  next.start_acquire(play.stuck_after());
-  next.await_waiting();
-  waiter.kill();
-  const TimePoint released_at = BootClock::now();
-  require_release(holder.release(held));
-  return verdict_of_return(play, next.finish_acquire(), released_at, bound_of(play));
+/// One of the commands is the first that changes the lock.
+Verdict crash_mid_acquire(Play& play) {
+  Actor& contender = play.client("contender");
+  return after_each_command(play, [&](int place, int& places) -> Return {
+    Actor& victim = play.client("victim");
+    victim.warm_up();
+    places = victim.acquire_commands();
+    if (places == 0) return {};
+    play.change_key();
+    contender.release(
+        contender.must_acquire());  // creates things that exist once per lock: a parent node
+    die_after(play, victim, place, places,
+              {.begin = [&] { victim.start_acquire(std::chrono::seconds(5)); },
+               .finish = [&] { victim.must_acquire(); }});
+    const TimePoint died_at = BootClock::now();
+    return {acquire_and_release(contender, play.stuck_after()), died_at};
+  });
+}
+
+/// A contender waits meanwhile: the release may have freed the lock without telling it.
+Verdict crash_mid_release(Play& play) {
+  return after_each_command(play, [&](int place, int& places) -> Return {
+    Actor& holder = play.client("holder", {.wait = "notify"});
+    Actor& contender = play.client("contender", {.wait = "notify"});
+    holder.warm_up();
+    contender.warm_up();
+    places = holder.release_commands();
+    if (places == 0) return {};
+    play.change_key();
+    const Grant held = holder.must_acquire();
+    contender.start_acquire(play.stuck_after() + play.ttl());
+    contender.await_waiting();
+    const TimePoint since = BootClock::now();
+    die_after(play, holder, place, places,
+              {.begin = [&] { holder.start_release(held); },
+               .finish = [&] { require_release(holder.release(held)); }});
+    return {contender.finish_acquire(), since};
+  });
+}
+
+/// One of the commands may leave the lock without an end.
+Verdict crash_mid_renew(Play& play) {
+  Actor& contender = play.client("contender");
+  return after_each_command(play, [&](int place, int& places) -> Return {
+    Actor& holder = play.client("holder");
+    holder.warm_up();
+    places = holder.renew_commands();
+    if (places == 0) return {};
+    play.change_key();
+    const Grant held = holder.must_acquire();
+    die_after(play, holder, place, places,
+              {.begin = [&] { holder.start_renew(held, play.ttl()); },
+               .finish = [&] { holder.renew(held, play.ttl()); }});
+    const TimePoint died_at = BootClock::now();
+    return {acquire_and_release(contender, play.stuck_after()), died_at};
+  });
 }
 
 /// A holder and a waiter with their own lock.
@@ -203,10 +249,16 @@ const ScenarioRegistration crashes_scenarios({
      .default_outcome = HazardOutcome::recovers,
      .quick = true,
      .play = crash_mid_acquire},
-    {.name = "crash-waiting",
-     .question = "A client dies while it waits, then the holder releases: is the next one served?",
+    {.name = "crash-mid-release",
+     .question = "A client dies between the commands of its release: does the lock become free?",
      .default_outcome = HazardOutcome::recovers,
-     .play = crash_waiting},
+     .play = crash_mid_release},
+    {.name = "crash-mid-renew",
+     .question = "A client dies between the commands of a renewal: does the lock become free?",
+     .default_outcome = HazardOutcome::recovers,
+     .exempts = only_if([](const Descriptor& one) { return one.traits.renew_check.has_value(); },
+                        "its validity cannot be prolonged by a client"),
+     .play = crash_mid_renew},
     {.name = "lock-delay",
      .question =
          "A holder dies at any time after its last renewal: is the lock-delay always kept in full?",

@@ -135,6 +135,41 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
           "a transaction that waits is not idle: it got the lock after the holder and continued"};
 }
 
+/// The holder works elsewhere for longer than the server lets a session do nothing.
+Verdict idle_session_timeout(Play& play) {
+  constexpr std::chrono::seconds kIdle{1};
+  play.set_ttl(kLongTtl);
+  play.store().limit(Limit::idle_session, kIdle);
+  play.record_fault("the server ends sessions that do nothing for a second");
+  Actor& holder = play.client("holder");
+  const Grant held = holder.must_acquire();
+  const Grant second = play.client("second").acquire(3 * kIdle);
+  if (second.granted()) record_belief_gap(play, holder, held, held.answered_at + kIdle);
+  return verdict_of_two(play, second, "the holder's session did nothing while its holder worked");
+}
+
+/// The holder's work is a statement on a connection of its own: the server learns of the client's
+/// death only when it sends the answer.
+Verdict crash_work_continues(Play& play) {
+  constexpr std::chrono::seconds kWork{4};
+  Actor& holder = play.client("holder");
+  Actor& next = play.client("next");
+  holder.must_acquire();
+  play.store().abandon_statement(play.key(), kWork);
+  play.record_fault("the holder has sent a long statement on another connection, and dies");
+  holder.kill();
+  const Grant grant = next.acquire(kWork / 2);
+  const bool runs = play.store().runs_statement(play.key());
+  play.note("second_granted", grant.granted());
+  play.note("work_still_runs", runs);
+  if (!runs) throw Failure("the statement was over before the next client had its answer");
+  if (grant.granted()) {
+    return {HazardOutcome::double_grant,
+            "the next client got the lock while the server still ran the dead holder's statement"};
+  }
+  return {HazardOutcome::safe, "no client got the lock while the dead holder's statement ran"};
+}
+
 std::optional<std::string> only_with_server_side_waits(const Descriptor& strategy) {
   if (!store_traits(strategy.backend).transactions) return "its store has no transactions";
   if (strategy.traits.expiry == Expiry::session) return std::nullopt;
@@ -158,6 +193,15 @@ const ScenarioRegistration postgres_scenarios({
      .setup = Setup::pooled,
      .exempts = only_with_a_pooler,
      .play = strangers_reentry},
+    {.name = "idle-session-timeout",
+     .question = "The server ends idle sessions while a holder works: do two hold the lock?",
+     .setup = Setup::durable,
+     .exempts = only_with_transactions,
+     .play = idle_session_timeout},
+    {.name = "crash-work-continues",
+     .question = "A holder dies while its statement runs at the server: is the lock free before?",
+     .exempts = only_with_transactions,
+     .play = crash_work_continues},
     {.name = "transaction-timeout-statement",
      .question =
          "A wait for the lock is longer than statement_timeout: does the transaction survive?",

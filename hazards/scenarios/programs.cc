@@ -37,31 +37,6 @@ Verdict busy_holding(Play& play) {
   return {HazardOutcome::safe, "the lock was renewed while its holder worked"};
 }
 
-/// An application gives up its release, as a web server does with a request that takes too long,
-/// and releases again in its clean-up.
-Verdict cancelled_release(Play& play) {
-  constexpr std::chrono::milliseconds kPatience{200};
-  constexpr std::chrono::seconds kSoon{3};
-  play.set_ttl(kLongTtl);
-  Actor& holder = play.client("holder", {.behind_line = true});
-  Actor& next = play.client("next");
-  const Grant held = holder.must_acquire();
-  for (const auto& line : holder.lines()) line->black_hole();
-  play.record_fault("the network loses all that the holder sends");
-  const ReleaseOutcome cancelled = holder.cancelled_release(held, kPatience);
-  for (const auto& line : holder.lines()) line->heal();
-  play.record_fault("the holder's connection is restored");
-  const ReleaseOutcome again = holder.release(held);
-  play.note("release_was_lost", cancelled == ReleaseOutcome::failed);
-  if (next.acquire(kSoon).granted()) {
-    return {HazardOutcome::safe, "the next client got the lock after the second release"};
-  }
-  return {HazardOutcome::stuck,
-          fmt::format("after a cancelled release, another release {} the lock, and it stays taken "
-                      "until it expires",
-                      again == ReleaseOutcome::not_owner ? "does not know" : "does not free")};
-}
-
 /// A library, or the code around it, must not take an error for a grant.
 Verdict acquire_unreachable(Play& play) {
   constexpr std::uint16_t kNobody = 1;
@@ -86,11 +61,6 @@ const ScenarioRegistration programs_scenarios({
      .quick = true,
      .exempts = only_for_renewing_programs,
      .play = busy_holding},
-    {.name = "cancelled-release",
-     .question = "A release is cancelled and tried again: does the lock become free?",
-     .quick = true,
-     .exempts = only_for_programs,
-     .play = cancelled_release},
     {.name = "acquire-unreachable",
      .question = "The store cannot be reached while another client holds the lock: is it granted?",
      .quick = true,

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "hazards/verdicts.h"
 
@@ -40,6 +39,7 @@ struct Lapse {
   bool looks = false;
   bool fenced = false;       ///< the counter checks fencing numbers
   bool behind_line = false;  ///< the holder connects through proxies
+  bool stalls = false;       ///< nothing renews the holder's lock
   /// The cluster members that each client connects to; empty: all.
   std::vector<std::size_t> holders_members{}, seconds_members{};
 };
@@ -47,35 +47,6 @@ struct Lapse {
 /// Whether a client keeps its lock as long as it lives and reaches the store.
 bool is_renewed(const Traits& traits) {
   return traits.renews || (traits.expiry == Expiry::session && !traits.ends_with_connection);
-}
-
-/// Keeps asking: a cluster answers nobody while it elects a leader.
-Grant acquire_at_last(Actor& client, Duration wait) {
-  const TimePoint deadline = BootClock::now() + wait;
-  Grant grant = client.try_acquire(wait);
-  while (grant.unanswered()) {
-    const Duration left = deadline - BootClock::now();
-    if (left <= Duration::zero()) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    grant = client.try_acquire(left);
-  }
-  require_answer(grant);
-  return grant;
-}
-
-Verdict verdict_of_belief(Play& play, Actor& holder, const Grant& held, const Grant& next,
-                          std::string_view what) {
-  const auto gap = record_belief_gap(play, holder, held, next.answered_at);
-  if (gap && *gap <= Duration::zero()) {
-    return {HazardOutcome::known_loss,
-            fmt::format("{}: the holder had stopped treating the lock as its own before a second "
-                        "client got it",
-                        what)};
-  }
-  return {HazardOutcome::double_grant,
-          fmt::format("{}: a second client got the lock while the first one still treated it as "
-                      "its own",
-                      what)};
 }
 
 /// The verdict after the holder's late write.
@@ -107,7 +78,8 @@ Verdict verdict_of_write(Play& play, Actor& holder, const Grant& held, const Gra
 /// `known-loss` or `double-grant`, by the holder's belief at that time; `lost-update` for a holder
 /// that does not look.
 Verdict play_lapse(Play& play, const Lapse& lapse) {
-  Actor& holder = play.client("holder", {.behind_line = lapse.behind_line,
+  Actor& holder = play.client("holder", {.renewal_stalls = lapse.stalls,
+                                         .behind_line = lapse.behind_line,
                                          .checks_fencing = lapse.fenced,
                                          .members = lapse.holders_members});
   // Polls, so that its grant shows when the store gave up the lock. Strategies that queue are woken
@@ -124,7 +96,8 @@ Verdict play_lapse(Play& play, const Lapse& lapse) {
   } else {
     await_expiry(play, held);
   }
-  const Grant next = acquire_at_last(second, std::max(play.stuck_after(), lapse.patience));
+  const Duration patience = std::max(play.stuck_after(), lapse.patience);
+  const Grant next = acquire_at_last(second, patience, patience);
   play.note("second_granted", next.granted());
   Verdict verdict;
   if (next.granted() && lapse.looks) {
@@ -171,6 +144,17 @@ Verdict partition(Play& play, Lapse lapse) {
   return play_lapse(play, lapse);
 }
 
+/// The holder works on, on its own thread, while nothing else in its process runs.
+Verdict stalled_renewal(Play& play) {
+  return play_lapse(
+      play,
+      {.what = "only the holder's renewal stood still",
+       .begin = [&play](Actor&) { play.record_fault("what renews for the holder stands still"); },
+       .contends = true,
+       .looks = true,
+       .stalls = true});
+}
+
 /// The holder is connected to one member only, the second client to the others.
 Verdict isolation(Play& play, bool leads, Lapse lapse) {
   const std::size_t member = play.store().member(leads);
@@ -191,12 +175,6 @@ Verdict isolation(Play& play, bool leads, Lapse lapse) {
     if (other != member) lapse.seconds_members.push_back(other);
   }
   return play_lapse(play, lapse);
-}
-
-std::optional<std::string> only_for_clusters(const Descriptor& strategy) {
-  const auto* const kind = deployment::find_private_store_kind(strategy.backend);
-  if (kind != nullptr && kind->clusters) return std::nullopt;
-  return "its servers do not vote";
 }
 
 constexpr std::string_view kTooLong = "the work took longer than the TTL";
@@ -401,6 +379,13 @@ const ScenarioRegistration stalls_scenarios({
          "The holder writes after its TTL to a resource that checks numbers: is it rejected?",
      .needs = Scenario::Needs::expiry,
      .play = [](Play& play) { return play_lapse(play, {.what = kTooLong, .fenced = true}); }},
+    {.name = "renewal-stalled",
+     .question = "Only the renewal of a working holder stands still: does it know in time?",
+     .needs = Scenario::Needs::expiry,
+     .quick = true,
+     .exempts = only_if([](const Descriptor& one) { return is_renewed(one.traits); },
+                        "nothing renews it: see overrun-holding"),
+     .play = stalled_renewal},
     {.name = "runaway-holder",
      .question = "The holder is alive but its work never ends: does the lock become free?",
      .default_outcome = HazardOutcome::recovers,

@@ -7,10 +7,13 @@ namespace {
 
 /// A client acquires the lock with a long TTL, the fault strikes, and a second client tries:
 /// `double-grant` or `safe`. `refused` if the store does not grant the lock to the first client.
+/// `before`: just before it asks.
 Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
-                   std::string_view what, const ActorSettings& settings = {}) {
+                   std::string_view what, const ActorSettings& settings = {},
+                   const std::function<void()>& before = {}) {
   play.set_ttl(kLongTtl);
   Actor& holder = play.client("holder", settings);
+  if (before) before();
   const Grant held = holder.acquire(std::chrono::seconds(5));
   if (held.outcome == AcquireOutcome::refused) {
     return {HazardOutcome::refused, "the lock is not granted, as a failover could lose it"};
@@ -39,6 +42,24 @@ Verdict strike(Play& play, const std::function<void(PrivateStore&)>& fault, std:
 Verdict restart(Play& play) {
   return strike(
       play, [](PrivateStore& store) { store.restart(); }, "was killed and restarted");
+}
+
+/// With `appendfsync everysec` Redis syncs the first write of a second soon, and all others with
+/// the first write of the next one. Plays again if the grant was synced by chance.
+Verdict durability_second(Play& play) {
+  constexpr int kRounds = 5;
+  std::uintmax_t lost = 0;
+  Verdict verdict;
+  for (int round = 0; round < kRounds && lost == 0; ++round) {
+    play.change_key();
+    Actor& neighbour = play.client("neighbour");
+    verdict = while_held(
+        play, [&](PrivateStore& store) { lost = store.crash_host(); },
+        fmt::format("{} lost what it had not synced, as its host crashed", play.store().struck()),
+        {}, [&] { neighbour.warm_up(); });
+    play.note("lost_bytes", static_cast<std::int64_t>(lost));
+  }
+  return verdict;
 }
 
 Verdict clock_jump(Play& play) {
@@ -183,6 +204,16 @@ const ScenarioRegistration store_faults_scenarios({
      .question = "The store is killed and restarts with its data: do two clients hold the lock?",
      .setup = Setup::durable,
      .play = restart},
+    {.name = "durability-second",
+     .question =
+         "The store's host crashes within a second of a grant: do two clients hold the lock?",
+     .setup = Setup::unsynced,
+     .exempts = [](const Descriptor& strategy) -> std::optional<std::string> {
+       if (auto why = only_for_redis(strategy)) return why;
+       if (!strategy.traits.needs_replicas) return std::nullopt;
+       return "its replicas have the grant: see failover-acknowledged";
+     },
+     .play = durability_second},
     {.name = "store-clock-jump",
      .question = "The store's wall clock jumps ahead: do two clients hold the lock?",
      .setup = Setup::clocked,

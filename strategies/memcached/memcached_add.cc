@@ -28,6 +28,7 @@ class AddLock : public LockStrategy {
   ReleaseResult release(const Lease& lease) final { return to_release_result(remove(lease, {})); }
 
   RenewResult renew(const Lease& lease, Duration ttl) final {
+    if (auto refused = refused_renewal(ttl)) return *std::move(refused);
     const auto expiry = ItemTtl::of(ttl);
     if (!expiry) return {RenewOutcome::failed, expiry.error().message};
     const TimePoint asked_at = env_.now();

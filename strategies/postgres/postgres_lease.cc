@@ -194,6 +194,7 @@ class LeaseLock : public LockStrategy {
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
+    if (auto refused = refused_renewal(ttl)) return *std::move(refused);
     const TimePoint asked_at = env_.now();
     return to_renew_result(change(extend_row, lease, ttl, {}), lease, env_, asked_at,
                            std::chrono::milliseconds(ceil_milliseconds(ttl)));

@@ -111,6 +111,7 @@ class RedlockLock : public LockStrategy {
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
+    if (auto refused = refused_renewal(ttl)) return *std::move(refused);
     const TimePoint started = env_.now();
     longest_ttl_ = std::max(longest_ttl_, ttl);
     const Votes votes = ask_nodes(make_request(NodeRequest::Kind::renew, lease, ttl),

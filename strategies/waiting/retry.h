@@ -24,6 +24,13 @@ inline ReleaseResult to_release_result(const StoreResult<bool>& changed) {
   return {*changed ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
 }
 
+/// The result of a renewal for no time, which is not sent: a store may end the lock and answer with
+/// success, as Redis does with PEXPIRE 0. Nothing for a TTL that can be asked for.
+inline std::optional<RenewResult> refused_renewal(Duration ttl) {
+  if (ttl > Duration::zero()) return std::nullopt;
+  return RenewResult{RenewOutcome::failed, "a lock cannot be renewed for no time"};
+}
+
 /// For a renewal command that returns whether it changed the lock: the lease is valid for `granted`
 /// from `asked_at` on, or lost.
 inline RenewResult to_renew_result(const StoreResult<bool>& changed, const Lease& lease, Env& env,

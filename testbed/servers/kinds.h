@@ -31,7 +31,8 @@ inline constexpr Program kEtcd{"etcd", "etcd-server"};
 inline constexpr std::string_view kZookeeper = "zookeeper";
 
 struct RedisOptions {
-  bool durable = true;  ///< append-only file, fsync every second; false: nothing is saved
+  bool durable = true;       ///< append-only file, fsync every second; false: nothing is saved
+  bool notes_syncs = false;  ///< for forget_unsynced()
   std::uint32_t max_clients = 10'000;
   /// Further lines of redis.conf. Clients must log in unless one of these begins with "user default
   /// ".

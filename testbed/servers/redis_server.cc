@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "testbed/process/sync_shim.h"
 #include "testbed/servers/kinds.h"
 
 namespace lockbench::testbed {
@@ -67,6 +68,7 @@ StartedServer start_redis(Testbed& testbed, const RedisOptions& options) {
     const fs::path config = spec.folder / "redis.conf";
     need(testbed.write_file(config, configuration(testbed, options, spec.folder, port)));
     spec.argv = {program.string(), config.string()};
+    if (options.notes_syncs) put_under_sync_shim(testbed, spec);
     spec.speak("redis", "rediss", testbed.login(), options.tls);
     spec.clock = options.clock;
     spec.ready = redis_is_ready;

@@ -171,6 +171,7 @@ ReleaseResult SingleNodeLock::release(const Lease& lease) {
 RenewResult SingleNodeLock::renew(const Lease& lease, Duration ttl) {
   const auto protocol = renewal_protocol();
   if (!protocol) return {RenewOutcome::unsupported, {}};
+  if (auto refused = refused_renewal(ttl)) return *std::move(refused);
   const TimePoint asked_at = env_.now();
   const std::string argument = protocol->argument(ttl);
   const auto renewed =

@@ -1,6 +1,8 @@
 // Locks with one defect that declare a correct lock's outcomes: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
+#include <set>
+
 #include "strategies/redis/redlock_lock.h"
 #include "strategies/redis/scripts.h"
 #include "tests/hazards/mutants/around.h"
@@ -93,6 +95,41 @@ struct Confused : TokenLock {
   std::string make_token() override { return std::to_string(client()); }
 };
 
+/// Takes away the TTL before it releases or renews, as a mark, and tries each release only once.
+struct MarksFirst : TokenLock {
+  using TokenLock::TokenLock;
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    if (!released_.insert(lease.token).second) return false;
+    const auto marked = redis().call(kFlag, {"PERSIST", lease.key}, stop);
+    return marked ? TokenLock::give_back(lease, stop) : marked;
+  }
+
+  RenewResult renew(const Lease& lease, Duration ttl) override {
+    (void)redis().call(kFlag, {"PERSIST", lease.key});
+    return TokenLock::renew(lease, ttl);
+  }
+
+ private:
+  std::set<std::string> released_;
+};
+
+/// Takes a grant that came too late for none, and keeps it.
+class TurnsItsBack : public Around {
+ public:
+  explicit TurnsItsBack(const Context& context)
+      : Around("redis-set-nx-lua", context), env_(context.env) {}
+
+  AcquireResult acquire(const AcquireRequest& request) override {
+    const bool may_wait = request.deadline > env_.now();
+    AcquireResult result = Around::acquire(request);
+    if (!may_wait || env_.now() < request.deadline) return result;
+    return {.outcome = AcquireOutcome::timed_out, .attempts = result.attempts};
+  }
+
+ private:
+  Env& env_;
+};
+
 /// Grants every request.
 struct Blind : TokenLock {
   using TokenLock::TokenLock;
@@ -169,6 +206,10 @@ const Registration counts_down(with(described<CountsDown>("test-counts-down"), n
 const Registration eternal(described<test::NeverExpires>("test-eternal"));
 const Registration confused(described<Confused>("test-confused"));
 const Registration blind(described<Blind>("test-blind"));
+const Registration marks_first(described<MarksFirst>("test-marks-first"));
+const Registration turned_away(described<TurnsItsBack>("test-turns-its-back"));
+const Registration unshaken(with(described<OnRedis<NeverDoubts>>("test-renewed-never-doubts"),
+                                 timer));
 const Registration forgetful(with(described<ForgetsToRenew>("test-forgets-to-renew"), timer));
 const Registration endless(with(described<Endless>("test-endless"), timer));
 
@@ -180,6 +221,9 @@ Descriptor redlock(std::string_view name) {
       mutant(name, "redis", redlock_traits(), construct<test::PlainRedlock<kFlaws>>));
 }
 
+/// Claims to live on a quorum, but uses its first node only.
+const Registration one_of_five(with_known_hazards(mutant("test-one-of-five", "redis",
+                                                         redlock_traits(), construct<TokenLock>)));
 const Registration sound_redlock(redlock<Flaws{}>("test-redlock"));
 const Registration minority(redlock<Flaws{.minority_wins = true}>("test-redlock-minority"));
 const Registration late(redlock<Flaws{.ignores_validity = true}>("test-redlock-late"));

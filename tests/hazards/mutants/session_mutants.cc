@@ -16,6 +16,27 @@ struct CountsDown : Around {
   }
 };
 
+/// Ends long after the TTL that was asked for.
+struct Lingers : Around {
+  using Around::Around;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    constexpr int kTimes = 40;
+    AcquireRequest longer = request;
+    longer.ttl *= kTimes;
+    return Around::acquire(longer);
+  }
+};
+
+/// Releases at once, and goes on with the lease.
+struct HoldsNothing : Around {
+  using Around::Around;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = Around::acquire(request);
+    if (result.lease) Around::release(*result.lease);
+    return result;
+  }
+};
+
 struct OwnOptions {
   explicit OwnOptions(const StrategyOptions& asked) : own(asked) { own.lock_delay = {}; }
   StrategyOptions own;
@@ -53,6 +74,12 @@ const Registration postgres(described<SameNumber>("test-postgres-same-number", "
                                                   "postgres-advisory"));
 const Registration counts_down(described<CountsDown>("test-etcd-counts-down", "etcd", "etcd"));
 const Registration trusting(described<NeverDoubts>("test-etcd-never-doubts", "etcd", "etcd"));
+const Registration idle(described<HoldsNothing>("test-etcd-holds-nothing", "etcd", "etcd"));
+const Registration lingering(described<Lingers>("test-etcd-lingers", "etcd", "etcd"));
+const Registration long_lease(with_known_hazards(
+    mutant("test-long-lease", "postgres",
+           {.expiry = Expiry::ttl, .release_check = OwnerCheck::atomic, .waiting_choices = {}},
+           wrapping<Lingers>("postgres-lease"))));
 const Registration hasty(described<Hasty>("test-chubby-hasty", "etcd", "chubby"));
 
 }  // namespace

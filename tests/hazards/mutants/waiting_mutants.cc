@@ -55,6 +55,44 @@ struct WaitsOutTheDead : WaitsForTheDead {
   TimePoint served_since_{};
 };
 
+/// Its place expires like a lock, and it never takes another one.
+struct LosesItsPlace : TokenLock {
+  using TokenLock::TokenLock;
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const std::string place = lease.key + ":place:" + lease.token;
+    if (lease.token != placed_as_) {
+      const auto placed = redis().call(
+          kOk, {"SET", place, "1", "PX", std::to_string(ceil_milliseconds(request.ttl))},
+          request.stop);
+      if (!placed) return tl::unexpected(placed.error());
+      placed_as_ = lease.token;
+    }
+    const auto there = redis().call(kFlag, {"EXISTS", place}, request.stop);
+    if (!there) return tl::unexpected(there.error());
+    return *there ? TokenLock::try_acquire(request, lease) : TryResult(false);
+  }
+
+ private:
+  std::string placed_as_;
+};
+
+/// Believes that the lock has expired once it has waited for a TTL.
+struct CountsItsWait : TokenLock {
+  using TokenLock::TokenLock;
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    if (lease.token != waits_as_) {
+      waits_as_ = lease.token;
+      waits_since_ = env().now();
+    }
+    if (env().now() - waits_since_ > request.ttl) return true;
+    return TokenLock::try_acquire(request, lease);
+  }
+
+ private:
+  std::string waits_as_;
+  TimePoint waits_since_{};
+};
+
 /// Tries again only after a notification.
 struct TrustsTheMessage : TokenLock {
   using TokenLock::TokenLock;
@@ -116,6 +154,8 @@ Descriptor described(std::string_view name) {
 
 const Registration dead(described<WaitsForTheDead>("test-waits-for-the-dead"));
 const Registration slow(described<WaitsOutTheDead>("test-waits-out-the-dead"));
+const Registration misplaced(described<LosesItsPlace>("test-loses-its-place"));
+const Registration impatient(described<CountsItsWait>("test-counts-its-wait"));
 const Registration late(described<WakesLate>("test-wakes-late"));
 const Registration deaf(described<TrustsTheMessage>("test-trusts-the-message"));
 const Registration own_time(described<KnowsItsOwnTimeOnly>("test-knows-its-own-time-only"));
