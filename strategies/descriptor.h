@@ -68,6 +68,10 @@ struct Traits {
   /// Its session is its connection: there is no TTL, and the server frees the lock as soon as it
   /// notices that the connection is gone.
   bool ends_with_connection = false;
+  /// It ends with its connection, and yet works behind a transaction pooler.
+  bool pooled = false;
+  /// The end of a TTL is written and judged by the clients' wall clocks.
+  bool by_client_clocks = false;
   /// A request that is refused gives the holder's lock a new TTL.
   bool prolonged_by_contenders = false;
   /// After a holder's failure no client is granted the lock for StrategyOptions::lock_delay.
