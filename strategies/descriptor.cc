@@ -50,8 +50,8 @@ std::vector<const Descriptor*> in_catalogue_order(bool built) {
   auto strategies = Registration::all();
   std::erase_if(strategies, [&](const auto* one) { return one->not_built.empty() != built; });
   std::ranges::sort(strategies, {}, [](const Descriptor* one) {
-    return std::tuple(one->traits.promises_exclusion, store_traits(one->backend).servers,
-                      one->backend, one->name);
+    const bool keeps = one->traits.promises_exclusion || one->traits.updates;
+    return std::tuple(keeps, store_traits(one->backend).servers, one->backend, one->name);
   });
   return strategies;
 }
@@ -208,7 +208,8 @@ std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Contex
 
 Descriptor with_known_hazards(Descriptor strategy) {
   const Facts facts{strategy.traits, store_traits(strategy.backend)};
-  if (!facts.store.servers) return strategy;
+  // A control without a lock has no holder to harm.
+  if (!facts.store.servers || strategy.traits.updates) return strategy;
   auto& hazards = strategy.hazards;
   for (const Rule& rule : kRules) {
     const bool known =

@@ -204,8 +204,8 @@ std::map<std::string, std::vector<Load>, std::less<>> points_of(const Result& re
 
 Verdict worst_verdict(const std::vector<const Run*>& runs) {
   // From best to worst: a violation outweighs everything, a missing audit outweighs a success.
-  constexpr std::array kGravity{Verdict::exclusive, Verdict::untested, Verdict::unaudited,
-                                Verdict::unprotected, Verdict::violated};
+  constexpr std::array kGravity{Verdict::exclusive, Verdict::counted,     Verdict::untested,
+                                Verdict::unaudited, Verdict::unprotected, Verdict::violated};
   const auto gravity = [&](const Run* run) {
     return std::ranges::find(kGravity, run->audit.verdict);
   };

@@ -316,7 +316,8 @@ bool is_full(const std::vector<const Run*>& runs) {
 
 Cell verdict_cell(const std::vector<const Run*>& runs) {
   const Verdict worst = worst_verdict(runs);
-  const bool good = worst == Verdict::exclusive, bad = worst == Verdict::violated;
+  const bool good = worst == Verdict::exclusive || worst == Verdict::counted;
+  const bool bad = worst == Verdict::violated;
   return {to_string(worst), good ? Tone::good : bad ? Tone::bad : Tone::doubtful};
 }
 
