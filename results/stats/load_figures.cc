@@ -171,6 +171,12 @@ bool StrategyLoads::broke_exclusion() const {
   });
 }
 
+bool StrategyLoads::counted() const {
+  return !broke_exclusion() && std::ranges::any_of(runs, [](const Run* run) {
+    return run->audit.verdict == Verdict::counted;
+  });
+}
+
 bool StrategyLoads::is_safe() const {
   return backend != "local" && !broke_exclusion() && std::ranges::any_of(runs, [](const Run* run) {
            return run->audit.verdict == Verdict::exclusive;

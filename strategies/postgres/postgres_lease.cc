@@ -352,8 +352,11 @@ const Registration postgres_lease_client_clock(with_known_hazards({
     .source = "ShedLock without usingDbTime (its issue 231), here with an owner for each grant",
     .superseded_by = "postgres-lease",
     .superseded_because = "it trusts the clocks of all clients",
-    .libraries = {{"Java", "ShedLock JdbcTemplateLockProvider (without usingDbTime)",
-                   "lockAtMostFor = {ttl}, lockAtLeastFor; renewed: KeepAliveLockProvider"}},
+    .libraries =
+        {{"Java",
+          "ShedLock JdbcTemplateLockProvider (without usingDbTime, its default; its owner is the "
+          "host)",
+          "lockAtMostFor = {ttl}, lockAtLeastFor; renewed: KeepAliveLockProvider"}},
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
