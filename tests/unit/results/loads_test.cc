@@ -287,7 +287,7 @@ TEST(Loads, AControlWithoutALockIsNoLockToChoose) {
   const auto said = conclusions(result, {});
   ASSERT_THAT(said, SizeIs(5));
   EXPECT_EQ(said[1], "No lock and no lost update: the updates of control (3 attempts for each).");
-  for (const std::size_t other : {0, 2, 3, 4}) {
+  for (const std::size_t other : {0U, 2U, 3U, 4U}) {
     EXPECT_THAT(said[other], Not(HasSubstr("control")));
   }
 }
