@@ -190,6 +190,7 @@ class Row : public TransactionLock {
     auto locked = ask(session(), select, request, {&key, 1});
     if (!locked || !locked->done() || locked->rows == 0) return locked;
     if (locked->value == "0") return Answer{.kind = Answer::Kind::lock_not_available};
+    if (locked->value != "1") return session().not_understood("0 or 1", *locked);
     return ask(session(), next_number, request);
   }
 
