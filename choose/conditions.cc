@@ -106,16 +106,20 @@ class Conditions {
     } else {
       add(text + " (100 by default)");
     }
-    const std::string pooler = setting("pooler");
-    add("no transaction pooler in between (PgBouncer: pool_mode = session)",
-        pooler.empty() ? std::nullopt : std::optional(pooler == "no"),
-        pooler == "no" ? "there is none" : "there is one");
+    if (!traits_.pooled) no_pooler();
     const auto idle = number("tcp_keepalives_idle");
     if (!must_survive(requirements_, "host-crash") || !idle) return;
     const int ends = *idle + number("tcp_keepalives_interval").value_or(0) *
                                  number("tcp_keepalives_count").value_or(0);
     add("TCP keepalives that end the connections of a dead host",
         *idle > 0 && ends <= seconds(kKeepalives) * 2, fmt::format("they take {} s", ends));
+  }
+
+  void no_pooler() {
+    const std::string pooler = setting("pooler");
+    add("no transaction pooler in between (PgBouncer: pool_mode = session)",
+        pooler.empty() ? std::nullopt : std::optional(pooler == "no"),
+        pooler == "no" ? "there is none" : "there is one");
   }
 
   void redis() {

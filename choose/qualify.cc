@@ -122,7 +122,10 @@ class Examination {
 
   Candidate candidate() {
     const Traits& traits = strategy_.traits;
-    if (!traits.promises_exclusion) against("", "a control: it promises no exclusion", kTraits);
+    if (traits.updates) against("", "it takes no lock: for updates that need none", kTraits);
+    if (!traits.promises_exclusion && !traits.updates) {
+      against("", "a control: it promises no exclusion", kTraits);
+    }
     if (traits.promises_exclusion && traits.one_process) {
       against("", "it works within one process only", kTraits);
     }

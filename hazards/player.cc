@@ -70,6 +70,7 @@ Started ServerPool::store(const Descriptor& strategy, Setup setup) {
 }
 
 std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy) {
+  if (strategy.traits.updates) return "a control without a lock: nobody holds anything";
   if (!scenario.for_controls) {
     if (!strategy.traits.promises_exclusion) return "a control: it promises no exclusion";
     if (strategy.traits.one_process) return "it works within one process only";

@@ -319,6 +319,7 @@ results::Estimate estimate(std::span<const Outcome> outcomes, double events, dou
 
 std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
+  if (strategy.traits.updates) return "it takes no lock that a fault could break";
   return strategy.backend == "redis" ? "" : "only strategies on Redis can be simulated so far";
 }
 

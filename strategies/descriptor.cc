@@ -50,8 +50,8 @@ std::vector<const Descriptor*> in_catalogue_order(bool built) {
   auto strategies = Registration::all();
   std::erase_if(strategies, [&](const auto* one) { return one->not_built.empty() != built; });
   std::ranges::sort(strategies, {}, [](const Descriptor* one) {
-    return std::tuple(one->traits.promises_exclusion, store_traits(one->backend).servers,
-                      one->backend, one->name);
+    const bool keeps = one->traits.promises_exclusion || one->traits.updates;
+    return std::tuple(keeps, store_traits(one->backend).servers, one->backend, one->name);
   });
   return strategies;
 }
@@ -70,7 +70,17 @@ bool has_session(const Facts& of) { return of.traits.expiry == Expiry::session; 
 bool ends_with_connection(const Facts& of) { return of.traits.ends_with_connection; }
 bool needs_replicas(const Facts& of) { return of.traits.needs_replicas; }
 bool transactions(const Facts& of) { return of.store.transactions; }
-bool waiting_transactions(const Facts& of) { return of.store.transactions && has_session(of); }
+bool waiting_transactions(const Facts& of) {
+  return of.store.transactions && has_session(of) && of.traits.waiting.kind == WaitKind::queue;
+}
+/// A pooler of transactions would give its session to others, so it refuses one.
+bool refuses_poolers(const Facts& of) {
+  return of.traits.ends_with_connection && !of.traits.pooled;
+}
+/// Its lock is a transaction that is idle while the holder works.
+bool idle_transaction(const Facts& of) {
+  return of.store.transactions && of.traits.released_together;
+}
 bool members(const Facts& of) { return of.store.members_agree; }
 /// The lock can end while its holder works.
 bool runs_out(const Facts& of) {
@@ -84,8 +94,9 @@ bool by_local_clock(const Facts& of) { return of.traits.release_check == OwnerCh
 bool unchecked_release(const Facts& of) {
   return of.traits.release_check == OwnerCheck::none || by_local_clock(of);
 }
+bool by_client_clocks(const Facts& of) { return of.traits.by_client_clocks || by_local_clock(of); }
 /// The store ends the lock, not a time stored as its value.
-bool store_ends_it(const Facts& of) { return has_ttl(of) && !by_local_clock(of); }
+bool store_ends_it(const Facts& of) { return has_ttl(of) && !by_client_clocks(of); }
 /// The lock is lost if one server loses its latest writes.
 bool loses_writes(const Facts& of) {
   return of.store.asynchronous_replicas && one_node(of) && !of.traits.needs_replicas;
@@ -99,7 +110,7 @@ struct Rule {
 
 // Tables show the gravest outcome; of equals, the first.
 constexpr Rule kRules[] = {
-    {"client-clock-ahead", double_grant, by_local_clock},
+    {"client-clock-ahead", double_grant, by_client_clocks},
     {"holder-clock-behind", foreign_release, by_local_clock},
     {"failover-fenced", lost_update,
      [](const Facts& of) { return of.traits.fencing && loses_writes(of); }},
@@ -166,11 +177,14 @@ constexpr Rule kRules[] = {
     {"failover-wrong-replica", double_grant, needs_replicas},
     {"idle-session-timeout", double_grant, ends_with_connection},
     {"crash-work-continues", double_grant, transactions},
-    {"pooler-leaked-lock", refused, ends_with_connection},
-    {"pooler-reentry", refused, ends_with_connection},
+    {"pooler-leaked-lock", refused, refuses_poolers},
+    {"pooler-reentry", refused, refuses_poolers},
     {"transaction-timeout-statement", unavailable, waiting_transactions},
     {"transaction-timeout-inside-statement", unavailable, waiting_transactions},
     {"transaction-timeout-inside-lock", unavailable, waiting_transactions},
+    {"transaction-timeout-inside-idle", double_grant,
+     [](const Facts& of) { return idle_transaction(of) && waiting_transactions(of); }},
+    {"transaction-timeout-idle", double_grant, idle_transaction},
     {"transaction-timeout-idle", unavailable, transactions},
     {"redlock-majority-down", unavailable, quorum_of_nodes},
     {"redlock-slow-nodes", refused, quorum_of_nodes},
@@ -207,7 +221,8 @@ std::unique_ptr<LockStrategy> make_strategy(const Descriptor& descriptor, Contex
 
 Descriptor with_known_hazards(Descriptor strategy) {
   const Facts facts{strategy.traits, store_traits(strategy.backend)};
-  if (!facts.store.servers) return strategy;
+  // A control without a lock has no holder to harm.
+  if (!facts.store.servers || strategy.traits.updates) return strategy;
   auto& hazards = strategy.hazards;
   for (const Rule& rule : kRules) {
     const bool known =

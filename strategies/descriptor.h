@@ -63,11 +63,19 @@ struct Traits {
   bool released_together = false;
   /// False for controls, which are for comparison and may break exclusion.
   bool promises_exclusion = true;
+  /// A control that takes no lock, but loses no update: acquire() reads a number of the key, with
+  /// the mode `shared` for sure, as the lease's fencing number. release() writes that plus one; it
+  /// is `not_owner` if another client has written since, and the work must be done again.
+  bool updates = false;
   /// Excludes threads of one process only.
   bool one_process = false;
   /// Its session is its connection: there is no TTL, and the server frees the lock as soon as it
   /// notices that the connection is gone.
   bool ends_with_connection = false;
+  /// It ends with its connection, and yet works behind a transaction pooler.
+  bool pooled = false;
+  /// The end of a TTL is written and judged by the clients' wall clocks.
+  bool by_client_clocks = false;
   /// A request that is refused gives the holder's lock a new TTL.
   bool prolonged_by_contenders = false;
   /// After a holder's failure no client is granted the lock for StrategyOptions::lock_delay.

@@ -148,6 +148,12 @@ std::vector<Selected> tried_strategies(const DoctorOptions& options) {
   std::erase_if(selected, [&](const Selected& one) {
     return options.servers_of(one.strategy->backend).empty();
   });
+  std::erase_if(selected, [](const Selected& one) {
+    if (one.strategy->traits.updates && one.named) {
+      throw UsageError("--strategies: {} takes no lock that could be tried", one.strategy->name);
+    }
+    return one.strategy->traits.updates;
+  });
   if (!options.strategies.empty()) return selected;
   std::erase_if(selected, [](const Selected& one) {
     const Traits& traits = one.strategy->traits;

@@ -34,6 +34,7 @@ Json traits_json(const Traits& traits) {
                {"release_check", to_string(traits.release_check)},
                {"renew_check", nullptr},
                {"promises_exclusion", traits.promises_exclusion},
+               {"updates", traits.updates},
                {"one_process", traits.one_process},
                {"ttl_in_seconds", traits.ttl_in_seconds},
                {"reentrant", traits.reentrant},

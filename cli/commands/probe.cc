@@ -37,6 +37,9 @@ std::vector<Selected> select(const ProbeOptions& options) {
   };
   std::vector<Selected> selected = select_for_load(options);
   for (const auto& [strategy, named] : selected) {
+    if (named && strategy->traits.updates) {
+      throw UsageError("{} cannot be probed: it takes no lock", strategy->name);
+    }
     if (!named || has_servers(*strategy)) continue;
     const StoreKind* const kind = find_store_kind(strategy->backend);
     if (kind == nullptr) throw UsageError("{} cannot be probed: it has no server", strategy->name);
@@ -46,7 +49,8 @@ std::vector<Selected> select(const ProbeOptions& options) {
   std::erase_if(selected, [&](const Selected& one) {
     const Traits& traits = one.strategy->traits;
     const bool by_default = traits.promises_exclusion && !traits.one_process;
-    return !has_servers(*one.strategy) || (options.strategies.empty() && !by_default);
+    return !has_servers(*one.strategy) || traits.updates ||
+           (options.strategies.empty() && !by_default);
   });
   if (selected.empty()) throw UsageError("nothing to probe: give servers, such as --redis URL");
   return selected;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/console/ranks.h"
 #include "testbed/process/process_tree.h"
 
 namespace lockbench::cli {
@@ -89,9 +90,23 @@ Done skip(const std::function<bool(const Descriptor&)>& concerns, std::string_vi
   return {};
 }
 
+/// What a control without a lock cannot do under this load; empty: nothing.
+std::string needs_lock(const LoadOptions& options) {
+  const loadgen::Workload& load = options.workload;
+  if (load.has_transactions()) return "it takes no lock: a section of several needs some";
+  if (!options.faults.empty()) return "it takes no lock: a fault finds no holder";
+  if (load.resource != loadgen::Resource::memory)
+    return "it takes no lock: it is the counter itself";
+  if (Ranks::joined() != nullptr) return "it takes no lock: ranks do not add up its updates";
+  return {};
+}
+
 /// Why a strategy cannot run on any servers; empty if it can.
 std::string unable(const Descriptor& strategy, const LoadOptions& options) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
+  if (strategy.traits.updates) {
+    if (std::string reason = needs_lock(options); !reason.empty()) return reason;
+  }
   if (options.workload.shared_share > 0 && !strategy.traits.shared) {
     return "it has no shared mode, which --shared-share asks for";
   }

@@ -217,7 +217,8 @@ Ending ending_of(const results::Result& result) {
   for (const results::Run& run : result.runs) {
     // An unknown strategy is expected to promise exclusion.
     const Descriptor* strategy = find_strategy(run.strategy);
-    const bool promised = strategy == nullptr || strategy->traits.promises_exclusion;
+    const bool promised =
+        strategy == nullptr || strategy->traits.promises_exclusion || strategy->traits.updates;
     ending.exclusion_broken |= promised && run.audit.verdict == results::Verdict::violated;
     ending.errors |= had_errors(run);
     // A window that is shorter than a wait has no grant of its own.

@@ -172,7 +172,7 @@ Verdict crash_work_continues(Play& play) {
 
 std::optional<std::string> only_with_server_side_waits(const Descriptor& strategy) {
   if (!store_traits(strategy.backend).transactions) return "its store has no transactions";
-  if (strategy.traits.expiry == Expiry::session) return std::nullopt;
+  if (strategy.traits.waiting.kind == WaitKind::queue) return std::nullopt;
   return "its waiters poll: no transaction waits at the server";
 }
 

@@ -1,5 +1,7 @@
 #include "loadgen/record/counter.h"
 
+#include <utility>
+
 namespace lockbench::loadgen {
 namespace {
 
@@ -42,6 +44,28 @@ class MemoryCounter : public Counter {
     });
     return totals;
   }
+};
+
+class UpdatedCounter : public MemoryCounter {
+ public:
+  using Read = std::function<tl::expected<std::uint64_t, std::string>(int key)>;
+  UpdatedCounter(int keys, Read read) : MemoryCounter(keys), read_(std::move(read)) {}
+
+  tl::expected<CounterTotals, std::string> totals() override {
+    CounterTotals totals;
+    std::string failure;
+    keys_.for_each([&](int key, const KeyWrites& writes) {
+      if (!failure.empty()) return;
+      const auto number = read_(key);
+      if (!number) failure = number.error();
+      writes.add_to(totals, number.value_or(0));
+    });
+    if (!failure.empty()) return tl::unexpected(failure);
+    return totals;
+  }
+
+ private:
+  const Read read_;
 };
 
 class ReportedCounter : public Counter {
@@ -92,6 +116,11 @@ void KeyWrites::add(const CounterTally& tally) noexcept {
          !value.compare_exchange_weak(seen, tally.initial, memory_order_relaxed)) {
   }
   raise_to(highest, tally.highest);
+}
+
+std::unique_ptr<Counter> make_updated_counter(
+    int keys, std::function<tl::expected<std::uint64_t, std::string>(int key)> read) {
+  return std::make_unique<UpdatedCounter>(keys, std::move(read));
 }
 
 std::unique_ptr<Counter> make_reported_counter(int keys) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -88,6 +89,8 @@ class Counter {
   virtual std::unique_ptr<CounterSession> open(Env& env) = 0;
   /// For each used key. Thread-safe.
   std::vector<CounterTally> tallies() const;
+  /// Counts a write that was made without a session, and returns its result. Thread-safe.
+  WriteResult note(int key, WriteResult result) noexcept { return keys_[key].note(result); }
   /// Adds the writes of another process to the same counters. Thread-safe.
   void add(const CounterTally& tally) { keys_[tally.key].add(tally); }
   /// Exact when no write is under way. Call only on the thread that made the counter.
@@ -105,6 +108,11 @@ class Counter {
 /// Counts only writes that other processes report, and trusts the reports. Finds fewer lost updates
 /// if the last writes are unknown.
 std::unique_ptr<Counter> make_reported_counter(int keys);
+
+/// The numbers of a control without a lock, which writes them in its store itself: only noted here.
+/// They begin at 0. `read` returns a key's number.
+std::unique_ptr<Counter> make_updated_counter(
+    int keys, std::function<tl::expected<std::uint64_t, std::string>(int key)> read);
 
 /// In this process's memory, starting at 0. `keys` is at least 1.
 std::unique_ptr<Counter> make_memory_counter(int keys);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "loadgen/record/redis_counter.h"
@@ -149,6 +150,29 @@ RunShared make_run(const RunPlan& plan, const Descriptor& strategy, int repetiti
           .history = plan.history};
 }
 
+namespace {
+
+/// Reads the numbers of a control without a lock from its store.
+std::function<tl::expected<std::uint64_t, std::string>(int)> reader_of(RunShared& run, Env& env) {
+  const std::shared_ptr<LockStrategy> reader =
+      make_strategy(run.strategy, Context{.endpoints = run.endpoints,
+                                          .options = run.workload.strategy,
+                                          .env = env,
+                                          .services = run.services});
+  return [&run, &env, reader](int number) -> tl::expected<std::uint64_t, std::string> {
+    const std::string key = run.key(number);
+    AcquireResult read =
+        reader->acquire({.key = key,
+                         .ttl = run.workload.ttl,
+                         .deadline = env.now() + run.workload.strategy.command_timeout,
+                         .mode = Mode::shared});
+    if (read.lease) return read.lease->fencing.value_or(0);
+    return tl::unexpected(std::move(read.reason));
+  };
+}
+
+}  // namespace
+
 void record_services(RunShared& run) { record_services(run, run.services, nullptr); }
 
 void record_services(RunShared& run, Services& services, const Victim* victim) {
@@ -182,6 +206,10 @@ tl::expected<void, std::string> equip(const RunPlan& plan, Env& env, RunShared& 
   auto demand = Demand::make(workload, run.share);
   if (!demand) return tl::unexpected(demand.error());
   run.demand = *std::move(demand);
+  if (run.strategy.traits.updates) {
+    run.counter = make_updated_counter(workload.key_count(), reader_of(run, env));
+    return {};
+  }
   if (workload.resource == Resource::memory) {
     run.counter = make_memory_counter(workload.key_count());
     return {};

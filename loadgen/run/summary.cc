@@ -159,13 +159,16 @@ void summarise_audit(const RunShared& run, results::Run& result) {
       std::max({audit.lost_updates, audit.overlaps, audit.fence_regressions});
   audit.violations_per_million = results::most_per_million(violations, audit.contended_grants);
   if (violations > 0) {
-    audit.verdict = run.strategy.traits.promises_exclusion ? results::Verdict::violated
-                                                           : results::Verdict::unprotected;
+    const Traits& traits = run.strategy.traits;
+    audit.verdict = traits.promises_exclusion || traits.updates ? results::Verdict::violated
+                                                                : results::Verdict::unprotected;
   } else if (audit.increments == 0) {
     // Without an accepted write nothing was audited, and "exclusive" would be a false success.
     audit.verdict = results::Verdict::unaudited;
   } else if (audit.contended_grants < run.workload.contended_grants) {
     audit.verdict = results::Verdict::untested;
+  } else if (run.strategy.traits.updates) {
+    audit.verdict = results::Verdict::counted;
   }
 }
 

@@ -256,12 +256,14 @@ void Worker::section(TimePoint intended) {
   if (failure_) counts_[count_of(*failure_)] = 1;
   if (run_.workload.has_transactions()) note_transaction(outcome, intended, started);
 
-  if (outcome == AcquireOutcome::acquired) {
+  if (outcome == AcquireOutcome::acquired && updates()) {
+    counts_[Count::sections] = 1;
+  } else if (outcome == AcquireOutcome::acquired) {
     record_.state.store(ClientState::holding, std::memory_order_relaxed);
     const bool shared = std::all_of(held_.begin(), held_.end(), [](const Held& held) {
       return held.lease.mode == Mode::shared;
     });
-    const bool done = hold() && !dead_;
+    const bool done = hold(held_.back().granted_at) && !dead_;
     give_back(done);
     counts_[Count::sections] = done ? 1 : 0;
     counts_[Count::shared_sections] = done && shared ? 1 : 0;
@@ -310,7 +312,7 @@ AcquireOutcome Worker::without_connection(TimePoint intended, TimePoint started)
   return none.outcome;
 }
 
-bool Worker::hold() {
+bool Worker::hold(TimePoint begun) {
   // Without a store, only this lets clients of one thread meet in a section.
   if (!has_store_) carrier_.yield();
   if (is_victim()) {
@@ -324,7 +326,7 @@ bool Worker::hold() {
   const bool one_more = run_.workload.work_connection;
   if (one_more && !take_connection(base_env_->now() + run_.workload.acquire_timeout)) return false;
   if (transaction_.hold > Duration::zero() && (!run_.meetings || meets_)) {
-    const TimePoint from = one_more ? base_env_->now() : held_.back().granted_at;
+    const TimePoint from = one_more ? base_env_->now() : begun;
     const TimePoint until = from + transaction_.hold;
     if (meets_) run_.meetings->call(held_.back().key, until);
     base_env_->wait(nullptr, until, over_);

@@ -192,6 +192,18 @@ class Worker {
   AcquireOutcome try_all(TimePoint intended, TimePoint started, TimePoint deadline);
   AcquireOutcome take(const Wanted& wanted, TimePoint intended, TimePoint started,
                       TimePoint deadline);
+  bool updates() const { return run_.strategy.traits.updates; }
+  /// The section of a control without a lock: reads the number, works, and writes it, again and
+  /// again until no other client has written in between. It waits for the beginning of the work
+  /// that was not in vain.
+  AcquireOutcome update(const Wanted& wanted, TimePoint intended, TimePoint started,
+                        TimePoint deadline);
+  struct Work {
+    TimePoint begun{};
+    Effort effort{};  ///< until then
+  };
+  /// Its reads and writes; `work`: the latest.
+  AcquireResult try_to_update(int key, Work& work);
   /// The deadline of a request for one lock of several; nothing if the section's other locks would
   /// expire before its work is done.
   std::optional<TimePoint> limit(TimePoint asked, TimePoint deadline) const;
@@ -215,8 +227,8 @@ class Worker {
   /// The history's process for the section's lock number `place`: with one for each, releases of
   /// several locks begin at once.
   history::Process& process_of(std::size_t place);
-  /// False if the work could not be done.
-  bool hold();
+  /// Works from `begun` on. False if the work could not be done.
+  bool hold(TimePoint begun);
   void enter_unprotected(int key, Mode mode, const AcquireMark& mark, TimePoint now);
   void read_counter(Held& held);
   bool is_victim() const { return run_.victim && number_ == Victim::kClient; }

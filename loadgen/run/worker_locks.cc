@@ -54,7 +54,8 @@ AcquireOutcome Worker::try_all(TimePoint intended, TimePoint started, TimePoint 
       failure_ = FailureReason::taken;
       return AcquireOutcome::timed_out;
     }
-    const AcquireOutcome outcome = take(wanted, intended, started, *last);
+    const AcquireOutcome outcome = updates() ? update(wanted, intended, started, *last)
+                                             : take(wanted, intended, started, *last);
     if (outcome != AcquireOutcome::acquired) return outcome;
   }
   return AcquireOutcome::acquired;

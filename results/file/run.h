@@ -165,11 +165,11 @@ struct Program {
 
 /// `unprotected`: a control, which promises no exclusion, lost updates as expected. `unaudited`: no
 /// write was accepted, or the counter could not be read. `untested`: nothing was violated, but too
-/// few clients competed to tell.
-enum class Verdict { exclusive, violated, unprotected, unaudited, untested };
+/// few clients competed to tell. `counted`: a control without a lock lost no update.
+enum class Verdict { exclusive, violated, unprotected, unaudited, untested, counted };
 /// The names of the verdicts in the file, in that order.
-inline constexpr std::array<std::string_view, 5> kVerdicts{"exclusive", "violated", "unprotected",
-                                                           "unaudited", "untested"};
+inline constexpr std::array<std::string_view, 6> kVerdicts{"exclusive", "violated", "unprotected",
+                                                           "unaudited", "untested", "counted"};
 constexpr std::string_view to_string(Verdict verdict) {
   return kVerdicts.at(static_cast<std::size_t>(verdict));
 }
@@ -193,7 +193,8 @@ struct Audit {
 
   /// No violation was seen; there may have been too few grants to tell.
   bool saw_no_violation() const {
-    return verdict == Verdict::exclusive || verdict == Verdict::untested;
+    return verdict == Verdict::exclusive || verdict == Verdict::untested ||
+           verdict == Verdict::counted;
   }
 };
 

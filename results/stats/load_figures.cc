@@ -171,6 +171,12 @@ bool StrategyLoads::broke_exclusion() const {
   });
 }
 
+bool StrategyLoads::counted() const {
+  return !broke_exclusion() && std::ranges::any_of(runs, [](const Run* run) {
+    return run->audit.verdict == Verdict::counted;
+  });
+}
+
 bool StrategyLoads::is_safe() const {
   return backend != "local" && !broke_exclusion() && std::ranges::any_of(runs, [](const Run* run) {
            return run->audit.verdict == Verdict::exclusive;
@@ -204,8 +210,8 @@ std::map<std::string, std::vector<Load>, std::less<>> points_of(const Result& re
 
 Verdict worst_verdict(const std::vector<const Run*>& runs) {
   // From best to worst: a violation outweighs everything, a missing audit outweighs a success.
-  constexpr std::array kGravity{Verdict::exclusive, Verdict::untested, Verdict::unaudited,
-                                Verdict::unprotected, Verdict::violated};
+  constexpr std::array kGravity{Verdict::exclusive, Verdict::counted,     Verdict::untested,
+                                Verdict::unaudited, Verdict::unprotected, Verdict::violated};
   const auto gravity = [&](const Run* run) {
     return std::ranges::find(kGravity, run->audit.verdict);
   };

@@ -56,6 +56,8 @@ struct StrategyLoads {
   /// Under the n-th point of a load; empty if there is no such point.
   std::vector<const Run*> runs_at(std::string_view load, std::size_t point) const;
   bool broke_exclusion() const;
+  /// A control without a lock, which lost no update.
+  bool counted() const;
   /// A lock in a store that broke exclusion in no run, and had enough contention to tell in one.
   bool is_safe() const;
 };

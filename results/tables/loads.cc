@@ -272,7 +272,8 @@ std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
   }
   if (names.empty()) return "Safe: no strategy was tested enough to say so.";
   for (const StrategyLoads* one : advisable) {
-    if (one->backend != "local" && !one->is_safe() && !one->broke_exclusion()) {
+    const bool known = one->is_safe() || one->broke_exclusion() || one->counted();
+    if (one->backend != "local" && !known) {
       untested.push_back(one->strategy);
     }
   }
@@ -282,6 +283,19 @@ std::string safe_sentence(const std::vector<const StrategyLoads*>& safe,
       listed(names), human_number(most));
   if (!untested.empty()) text += fmt::format(" Not tested enough: {}.", listed(untested));
   return text;
+}
+
+/// Of the controls without a lock; empty if there are none.
+std::string counted_sentence(const std::vector<StrategyLoads>& all) {
+  std::vector<std::string> names;
+  for (const StrategyLoads& one : all) {
+    const auto attempts = median_figure(one.runs, "attempts_per_grant");
+    if (!one.counted() || !attempts) continue;
+    names.push_back(
+        fmt::format("{} ({} attempts for each)", one.strategy, human_number(attempts->value)));
+  }
+  if (names.empty()) return {};
+  return fmt::format("No lock and no lost update: the updates of {}.", listed(names));
 }
 
 }  // namespace
@@ -316,7 +330,8 @@ bool is_full(const std::vector<const Run*>& runs) {
 
 Cell verdict_cell(const std::vector<const Run*>& runs) {
   const Verdict worst = worst_verdict(runs);
-  const bool good = worst == Verdict::exclusive, bad = worst == Verdict::violated;
+  const bool good = worst == Verdict::exclusive || worst == Verdict::counted;
+  const bool bad = worst == Verdict::violated;
   return {to_string(worst), good ? Tone::good : bad ? Tone::bad : Tone::doubtful};
 }
 
@@ -366,6 +381,9 @@ std::vector<std::string> conclusions(const Result& result, const KnownFlaws& fla
   std::vector<std::string> said;
   if (is_sweep(result)) said = full_locks(result);
   if (contended) said.push_back(safe_sentence(safe, advisable));
+  if (std::string counted = counted_sentence(all); !counted.empty()) {
+    said.push_back(std::move(counted));
+  }
   const auto costs = ranked(
       safe, [](const StrategyLoads& one) { return section_cost(one, one.points_of("alone") - 1); });
   if (!costs.empty()) {

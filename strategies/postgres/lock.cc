@@ -8,29 +8,40 @@
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::postgres {
-namespace {
 
-/// For lock_timeout. Rounded up, so that no client gives up early; 0 means for ever.
-std::int64_t milliseconds_until(TimePoint deadline, TimePoint now) {
+std::int64_t ServerQueueLock::lock_timeout(TimePoint deadline) {
   if (deadline == TimePoint::max()) return 0;
-  const std::int64_t left = ceil_milliseconds(std::max(deadline - now, Duration(1)));
+  // Rounded up, so that no client gives up early.
+  const std::int64_t left = ceil_milliseconds(std::max(deadline - env_.now(), Duration(1)));
   return std::min<std::int64_t>(left, std::numeric_limits<std::int32_t>::max());
 }
-
-}  // namespace
 
 StoreResult<void> ServerQueueLock::prepare(const AcquireRequest& request, bool may_wait) {
   auto ready = session().use_schema(schema_of_key(request.key), request.key, request.stop);
   if (ready && may_wait) {
-    ready = session().set_lock_timeout(milliseconds_until(request.deadline, env_.now()),
-                                       request.key, request.stop);
+    ready = session().set_lock_timeout(lock_timeout(request.deadline), request.key, request.stop);
   }
   return ready;
 }
 
+StoreResult<Grant> ServerQueueLock::attempt(const AcquireRequest& request, bool may_wait) {
+  return prepare(request, may_wait).and_then([&] { return take(request, may_wait); });
+}
+
+Lease ServerQueueLock::lease_of(const AcquireRequest& request, const Grant& grant) {
+  // Confirmed at the grant, not at the request: then another client may have held the lock.
+  Lease lease{.key = std::string(request.key),
+              .token = random_token(env_),
+              .mode = request.mode,
+              .fencing = grant.fencing,
+              .state = std::make_shared<LeaseState>(TimePoint::max(), env_.now())};
+  granted(lease);
+  return lease;
+}
+
 AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
   const bool may_wait = request.deadline > env_.now();
-  const auto grant = prepare(request, may_wait).and_then([&] { return take(request, may_wait); });
+  const auto grant = attempt(request, may_wait);
   if (!grant) {
     return {.outcome = outcome_of(grant.error(), request.stop),
             .attempts = 1,
@@ -43,14 +54,7 @@ AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
             .attempts = 1,
             .deadlock = grant->kind == Grant::Kind::deadlock};
   }
-  // Confirmed at the grant, not at the request: then another client may have held the lock.
-  Lease lease{.key = std::string(request.key),
-              .token = random_token(env_),
-              .mode = request.mode,
-              .fencing = grant->fencing,
-              .state = std::make_shared<LeaseState>(TimePoint::max(), env_.now())};
-  granted(lease);
-  return {.outcome = AcquireOutcome::acquired, .lease = std::move(lease), .attempts = 1};
+  return {.outcome = AcquireOutcome::acquired, .lease = lease_of(request, *grant), .attempts = 1};
 }
 
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session) {

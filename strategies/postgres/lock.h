@@ -14,27 +14,33 @@ struct Grant {
   std::uint64_t fencing = 0;
 };
 
-/// The common part of locks that wait in the server's queue and end with their session. Such a
-/// lease does not expire: it is lost when the client finds the connection lost.
+/// The common part of locks that end with their session, and mostly wait in the server's queue.
+/// Such a lease does not expire: it is lost when the client finds the connection lost.
 class ServerQueueLock : public LockStrategy {
  public:
   explicit ServerQueueLock(const Context& context) : env_(context.env) {}
 
-  AcquireResult acquire(const AcquireRequest& request) final;
+  AcquireResult acquire(const AcquireRequest& request) override;
 
  protected:
   /// The session for the next lock.
   virtual Session& session() = 0;
-  /// Waits for the lock if `may_wait`. Schema and lock_timeout are already set.
+  /// Before each attempt: settings of the session, its schema and, if it waits, lock_timeout.
+  virtual StoreResult<void> prepare(const AcquireRequest& request, bool may_wait);
+  /// Waits for the lock if `may_wait`, after prepare().
   virtual StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) = 0;
   /// Called after session() was granted the lock of `lease`.
   virtual void granted(const Lease& lease) = 0;
 
+  StoreResult<Grant> attempt(const AcquireRequest& request, bool may_wait);
+  /// Of a grant; calls granted().
+  Lease lease_of(const AcquireRequest& request, const Grant& grant);
+  /// The value of lock_timeout for a wait until then, in milliseconds. 0 means for ever.
+  std::int64_t lock_timeout(TimePoint deadline);
+
   Env& env() { return env_; }
 
  private:
-  StoreResult<void> prepare(const AcquireRequest& request, bool may_wait);
-
   Env& env_;
 };
 

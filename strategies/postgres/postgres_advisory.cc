@@ -76,12 +76,18 @@ class Advisory : public ServerQueueLock {
  protected:
   Session& session() override { return session_; }
 
+  /// A statement with the lock's number as its parameter.
+  virtual StoreResult<Answer> ask(const Statement& statement, std::string_view key,
+                                  const std::string& number, const Patience& patience) {
+    return session_.call(statement, key, {&number, 1}, patience);
+  }
+
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
     const Lock lock{advisory_number(request.key), request.mode};
     const std::string number = std::to_string(lock.first);
-    const Statements& ask = statements(request.mode);
-    const auto answer = session_.call(may_wait ? ask.lock : ask.try_lock, request.key, {&number, 1},
-                                      {.wait_until = request.deadline, .stop = request.stop});
+    const Statements& known = statements(request.mode);
+    const auto answer = ask(may_wait ? known.lock : known.try_lock, request.key, number,
+                            {.wait_until = request.deadline, .stop = request.stop});
     const bool in_error = answer ? answer->kind == Answer::Kind::cancelled
                                  : answer.error().kind == StoreError::Kind::rejected;
     if (in_error) {
@@ -103,8 +109,7 @@ class Advisory : public ServerQueueLock {
   using Lock = std::pair<std::int64_t, Mode>;
 
   StoreResult<Answer> unlock(const Lock& lock, std::string_view key) {
-    const std::string number = std::to_string(lock.first);
-    return session_.call(statements(lock.second).unlock, key, {&number, 1});
+    return ask(statements(lock.second).unlock, key, std::to_string(lock.first), {});
   }
 
   /// After a failed statement. A grant outlives the failure of its statement, so the session may
@@ -142,16 +147,55 @@ class Advisory : public ServerQueueLock {
   std::multiset<Lock> doubts_;                        ///< see take_back()
 };
 
-const Registration postgres_advisory(with_known_hazards({
+/// The same, trusting that one process at the server executes all statements of a connection. Each
+/// statement has its settings with it, so that the lock is all that a transaction pooler breaks.
+class UncheckedAdvisory : public Advisory {
+ public:
+  using Advisory::Advisory;
+
+ protected:
+  StoreResult<void> prepare(const AcquireRequest& request, bool /*may_wait*/) override {
+    return session().have_schema(schema_of_key(request.key), request.key, request.stop);
+  }
+
+  StoreResult<Answer> ask(const Statement& statement, std::string_view key,
+                          const std::string& number, const Patience& patience) override {
+    constexpr std::string_view kParameter = "$1";
+    Statement whole = statement;
+    whole.how = Statement::How::script;  // which has no parameters
+    whole.sql.replace(whole.sql.find(kParameter), kParameter.size(), fmt::format("'{}'", number));
+    whole.sql = fmt::format("SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; {}",
+                            schema_of_key(key), lock_timeout(patience.wait_until), whole.sql);
+    return session().call(whole, key, {}, patience);
+  }
+};
+
+Descriptor advisory(Descriptor lock) {
+  lock.backend = "postgres";
+  for (const char* const command :
+       {"pg_advisory_lock hash(key), then nextval",
+        "pg_try_advisory_lock hash(key), then nextval (without waiting)",
+        "pg_advisory_unlock hash(key) (after a wait in vain)"}) {
+    lock.acquire_commands.emplace_back(command);
+  }
+  lock.release_commands = {"pg_advisory_unlock hash(key)"};
+  lock.traits = {.expiry = Expiry::session,
+                 .release_check = OwnerCheck::atomic,
+                 .ends_with_connection = true,
+                 .reentrant = true,
+                 .fencing = true,
+                 .fair = true,
+                 .shared = true,
+                 .waiting = {.kind = WaitKind::queue},
+                 .waiting_choices = {}};
+  return with_known_hazards(std::move(lock));
+}
+
+const Registration postgres_advisory(advisory({
     .name = "postgres-advisory",
-    .backend = "postgres",
     .summary = "pg_advisory_lock on the client's session, waited for in the server's queue; with a "
                "shared mode",
-    .acquire_commands = {"set_config lock_timeout (when it changes)",
-                         "pg_advisory_lock hash(key), then nextval",
-                         "pg_try_advisory_lock hash(key), then nextval (without waiting)",
-                         "pg_advisory_unlock hash(key) (after a wait in vain)"},
-    .release_commands = {"pg_advisory_unlock hash(key)"},
+    .acquire_commands = {"set_config lock_timeout (when it changes)"},
     .source = "PostgreSQL documentation, 13.3.5 \"Advisory Locks\"",
     .typical = true,
     .libraries = {{"Java", "JDBC with one connection for each holder", "select pg_advisory_lock(?)",
@@ -162,16 +206,21 @@ const Registration postgres_advisory(with_known_hazards({
                    Reentry::counted},
                   {"JavaScript", "node-postgres with one client for each holder",
                    "select pg_advisory_lock($1)", Reentry::counted}},
-    .traits = {.expiry = Expiry::session,
-               .release_check = OwnerCheck::atomic,
-               .ends_with_connection = true,
-               .reentrant = true,
-               .fencing = true,
-               .fair = true,
-               .shared = true,
-               .waiting = {.kind = WaitKind::queue},
-               .waiting_choices = {}},
     .make = construct<Advisory>,
+}));
+
+const Registration postgres_advisory_unchecked(advisory({
+    .name = "postgres-advisory-unchecked",
+    .summary =
+        "As postgres-advisory, but also behind a transaction pooler, where the lock stays in "
+        "a session of the pool",
+    .source = "common practice; authentik issue 23876",
+    .superseded_by = "postgres-advisory",
+    .superseded_because = "behind a transaction pooler it leaks; postgres-advisory refuses there, "
+                          "and postgres-advisory-xact works",
+    .hazards = {{"pooler-leaked-lock", HazardOutcome::stuck},
+                {"pooler-reentry", HazardOutcome::double_grant}},
+    .make = construct<UncheckedAdvisory>,
 }));
 
 }  // namespace

@@ -17,85 +17,126 @@
 namespace lockbench::postgres {
 namespace {
 
+/// By which leases end.
+enum class Clock { database, clients };
+
+/// Where a statement is carried out.
+struct Place {
+  std::string schema;
+  std::string_view now;
+};
+
 // All statements name the schema and are not prepared: a transaction pooler may give each to
-// another session. They use clock_timestamp(): now() is the start of the transaction, which may lie
-// before a wait for the row. $1: the key, $2: the owner's token.
+// another session. The database's time is clock_timestamp(): now() is the start of the transaction,
+// which may lie before a wait for the row. $1: the key, $2: the owner's token, and as the last two
+// for how long to wait for the row, and the client's time.
+using MakeStatement = Statement (*)(const Place&);
+
+Statement unprepared(std::string_view name, std::string sql, std::string_view answered) {
+  return {.name = name, .sql = std::move(sql), .how = Statement::How::once, .answered = answered};
+}
 
 /// $3: the TTL in milliseconds.
-Statement take_row(const std::string& schema) {
-  return {.name = "INSERT",
-          .sql = fmt::format(
-              "INSERT INTO {}.lease AS l (key, owner, locked_at, lock_until) "
-              "SELECT $1::text, $2::text, clock_timestamp(), "
-              "clock_timestamp() + $3::int * interval '1 millisecond' "
-              "FROM set_config('lock_timeout', $4, true) "
-              "ON CONFLICT (key) DO UPDATE SET owner = $2, locked_at = clock_timestamp(), "
-              "lock_until = clock_timestamp() + $3::int * interval '1 millisecond' "
-              "WHERE l.lock_until <= clock_timestamp()",
-              schema),
-          .how = Statement::How::once,
-          .answered = "INSERT"};
+Statement take_row(const Place& at) {
+  return unprepared("INSERT",
+                    fmt::format("INSERT INTO {0}.lease AS l (key, owner, locked_at, lock_until) "
+                                "SELECT $1::text, $2::text, {1}, "
+                                "{1} + $3::int * interval '1 millisecond' "
+                                "FROM set_config('lock_timeout', $4, true) "
+                                "ON CONFLICT (key) DO UPDATE SET owner = $2, locked_at = {1}, "
+                                "lock_until = {1} + $3::int * interval '1 millisecond' "
+                                "WHERE l.lock_until <= {1}",
+                                at.schema, at.now),
+                    "INSERT");
 }
 
 /// $3: for how many milliseconds from its grant the lock stays taken.
-Statement free_row(const std::string& schema) {
-  return {.name = "UPDATE",
-          .sql = fmt::format(
-              "UPDATE {}.lease SET owner = NULL, lock_until = "
-              "greatest(clock_timestamp(), locked_at + $3::int * interval '1 millisecond') "
-              "FROM set_config('lock_timeout', $4, true) WHERE key = $1 AND owner = $2",
-              schema),
-          .how = Statement::How::once,
-          .answered = "UPDATE"};
+Statement free_row(const Place& at) {
+  return unprepared(
+      "UPDATE",
+      fmt::format("UPDATE {0}.lease SET owner = NULL, lock_until = "
+                  "greatest({1}, locked_at + $3::int * interval '1 millisecond') "
+                  "FROM set_config('lock_timeout', $4, true) WHERE key = $1 AND owner = $2",
+                  at.schema, at.now),
+      "UPDATE");
 }
 
 /// $3: the TTL in milliseconds.
-Statement extend_row(const std::string& schema) {
-  return {.name = "UPDATE",
-          .sql = fmt::format("UPDATE {}.lease SET lock_until = clock_timestamp() + "
-                             "$3::int * interval '1 millisecond' "
-                             "FROM set_config('lock_timeout', $4, true) "
-                             "WHERE key = $1 AND owner = $2",
-                             schema),
-          .how = Statement::How::once,
-          .answered = "UPDATE"};
+Statement extend_row(const Place& at) {
+  return unprepared("UPDATE",
+                    fmt::format("UPDATE {0}.lease SET lock_until = {1} + "
+                                "$3::int * interval '1 millisecond' "
+                                "FROM set_config('lock_timeout', $4, true) "
+                                "WHERE key = $1 AND owner = $2",
+                                at.schema, at.now),
+                    "UPDATE");
 }
 
 /// The same for many: $1 to $3 are arrays. Answers with the owners of those that were extended.
-Statement extend_rows(const std::string& schema) {
-  return {.name = "UPDATE",
-          .sql = fmt::format(
-              "WITH extended AS (UPDATE {}.lease AS l SET lock_until = clock_timestamp() + "
-              "asked.ttl * interval '1 millisecond' "
-              "FROM unnest($1::text[], $2::text[], $3::int[]) AS asked (key, owner, ttl), "
-              "set_config('lock_timeout', $4, true) "
-              "WHERE l.key = asked.key AND l.owner = asked.owner RETURNING l.owner) "
-              "SELECT string_agg(owner, ' ') FROM extended",
-              schema),
-          .how = Statement::How::once,
-          .answered = "SELECT"};
+Statement extend_rows(const Place& at) {
+  return unprepared(
+      "UPDATE",
+      fmt::format("WITH extended AS (UPDATE {0}.lease AS l SET lock_until = {1} + "
+                  "asked.ttl * interval '1 millisecond' "
+                  "FROM unnest($1::text[], $2::text[], $3::int[]) "
+                  "AS asked (key, owner, ttl), set_config('lock_timeout', $4, true) "
+                  "WHERE l.key = asked.key AND l.owner = asked.owner RETURNING l.owner) "
+                  "SELECT string_agg(owner, ' ') FROM extended",
+                  at.schema, at.now),
+      "SELECT");
+}
+
+Statement take_for_good(const Place& at) {
+  return unprepared(
+      "INSERT",
+      fmt::format("INSERT INTO {}.lease (key, owner, locked_at, lock_until) "
+                  "SELECT $1::text, $2::text, clock_timestamp(), 'infinity'::timestamptz "
+                  "FROM set_config('lock_timeout', $3, true) ON CONFLICT DO NOTHING",
+                  at.schema),
+      "INSERT");
+}
+
+Statement drop_row(const Place& at) {
+  return unprepared("DELETE",
+                    fmt::format("DELETE FROM {}.lease USING set_config('lock_timeout', $3, true) "
+                                "WHERE key = $1 AND owner = $2",
+                                at.schema),
+                    "DELETE");
 }
 
 /// An attempt may be repeated as often if its transaction was not serializable: with a stricter
 /// default of the user's than needed.
 constexpr int kAttempts = 5;
 
-/// A statement on a session with or without a pooler. If another session has locked the row, it
-/// waits for at most `longest`.
-StoreResult<Answer> call_once(Session& session, Statement (*statement)(const std::string&),
+/// A session with or without a pooler, and the clock by which its leases end.
+struct Table {
+  Session& session;
+  Env& env;
+  Clock clock;
+};
+
+/// If another session has locked the row, the statement waits for at most `longest`.
+StoreResult<Answer> call_once(const Table& table, MakeStatement statement,
                               const std::string& schema, std::string_view key,
                               std::vector<std::string> parameters, Duration longest,
                               const std::stop_token& stop) {
   parameters.push_back(std::to_string(ceil_milliseconds(longest)));
-  if (auto ready = session.have_schema(schema, key, stop); !ready) {
+  if (auto ready = table.session.have_schema(schema, key, stop); !ready) {
     return tl::unexpected(std::move(ready.error()));
+  }
+  Place at{schema, "clock_timestamp()"};
+  if (table.clock == Clock::clients) {
+    const auto now = table.env.wall_now().time_since_epoch();
+    at.now = "to_timestamp($5::bigint / 1e6)";
+    parameters.push_back(
+        std::to_string(std::chrono::floor<std::chrono::microseconds>(now).count()));
   }
   for (int attempt = 1;; ++attempt) {
     auto answer =
-        session.call(statement(schema), key, parameters, {.wait_until = {}, .stop = stop});
+        table.session.call(statement(at), key, parameters, {.wait_until = {}, .stop = stop});
     if (!answer) return answer;
     if (answer->kind == Answer::Kind::session_over) {
-      return tl::unexpected(to_grant(answer, session).error());
+      return tl::unexpected(to_grant(answer, table.session).error());
     }
     if (answer->kind != Answer::Kind::not_serializable || attempt == kAttempts) return answer;
   }
@@ -104,8 +145,8 @@ StoreResult<Answer> call_once(Session& session, Statement (*statement)(const std
 /// Extends many leases with one statement for each schema, which is that of a run.
 class LeaseRenewals : public RenewalChannel {
  public:
-  LeaseRenewals(const Endpoint& endpoint, Duration timeout, Env& env)
-      : timeout_(timeout), session_(endpoint, timeout, env) {}
+  LeaseRenewals(const Endpoint& endpoint, Duration timeout, Env& env, Clock clock)
+      : timeout_(timeout), session_(endpoint, timeout, env), table_{session_, env, clock} {}
 
   void queue(std::string_view key, std::string_view token, Duration ttl) override {
     Batch& batch = queued_[schema_of_key(key)];
@@ -123,7 +164,7 @@ class LeaseRenewals : public RenewalChannel {
                                           fmt::format("{{{}}}", fmt::join(batch.owners, ",")),
                                           fmt::format("{{{}}}", fmt::join(batch.ttls, ","))};
       const auto answer =
-          call_once(session_, extend_rows, schema, {}, std::move(parameters), timeout_, stop);
+          call_once(table_, extend_rows, schema, {}, std::move(parameters), timeout_, stop);
       if (answer && answer->done()) {
         std::string_view owners = answer->value;
         while (!owners.empty()) {
@@ -156,17 +197,27 @@ class LeaseRenewals : public RenewalChannel {
 
   const Duration timeout_;
   Session session_;
+  const Table table_;
   std::map<std::string, Batch> queued_;  ///< by schema
   std::deque<std::string> order_;        ///< owners, as asked
   std::set<std::string, std::less<>> extended_, failed_;
   std::string failure_;
 };
 
-/// A row per key with its owner and the end of the lease, by the database's clock.
+/// How a row is taken and given back.
+struct Form {
+  MakeStatement take, free;
+  /// Nothing ends it but its owner.
+  bool endless = false;
+  Clock clock = Clock::database;
+};
+
+/// A row per key with its owner and the end of the lease.
 class LeaseLock : public LockStrategy {
  public:
-  explicit LeaseLock(const Context& context)
-      : env_(context.env),
+  LeaseLock(const Context& context, const Form& form)
+      : form_(form),
+        env_(context.env),
         services_(context.services),
         options_(context.options),
         waiting_(context.waiting),
@@ -182,7 +233,7 @@ class LeaseLock : public LockStrategy {
         request, env_, waiting_,
         [&](const AcquireRequest& once, Lease& lease) { return insert_or_take(once, lease); },
         [&](const Lease& lease, const std::stop_token& stop) {
-          return change(free_row, lease, Duration::zero(), stop);
+          return change(form_.free, lease, Duration::zero(), stop);
         });
     if (result.lease && renewing_) keep_renewed(*result.lease, request.ttl);
     return result;
@@ -190,11 +241,12 @@ class LeaseLock : public LockStrategy {
 
   ReleaseResult release(const Lease& lease) override {
     if (lease.renewal) lease.renewal->stop();
-    return to_release_result(change(free_row, lease, options_.lock_at_least, {}));
+    return to_release_result(change(form_.free, lease, options_.lock_at_least, {}));
   }
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
     if (auto refused = refused_renewal(ttl)) return *std::move(refused);
+    if (form_.endless) return LockStrategy::renew(lease, ttl);
     const TimePoint asked_at = env_.now();
     return to_renew_result(change(extend_row, lease, ttl, {}), lease, env_, asked_at,
                            std::chrono::milliseconds(ceil_milliseconds(ttl)));
@@ -203,24 +255,27 @@ class LeaseLock : public LockStrategy {
  private:
   StoreResult<bool> insert_or_take(const AcquireRequest& request, Lease& lease) {
     const TimePoint asked_at = env_.now();
-    auto granted = change(take_row, lease, request.ttl, request.stop);
+    auto granted = change(form_.take, lease, request.ttl, request.stop);
     if (granted && *granted) {
       const std::chrono::milliseconds valid(ceil_milliseconds(request.ttl));
-      lease.state = std::make_shared<LeaseState>(asked_at + valid, asked_at);
+      lease.state = std::make_shared<LeaseState>(
+          form_.endless ? TimePoint::max() : asked_at + valid, asked_at);
     }
     return granted;
   }
 
   /// Whether the lease's row was changed. A row that stays locked for the command timeout counts as
   /// taken; a release or renewal by its holder then fails.
-  StoreResult<bool> change(Statement (*statement)(const std::string&), const Lease& lease,
-                           Duration time, const std::stop_token& stop) {
-    const auto answer = call_once(session_, statement, schema_of_key(lease.key), lease.key,
-                                  {lease.key, lease.token, std::to_string(ceil_milliseconds(time))},
-                                  options_.command_timeout, stop);
+  StoreResult<bool> change(MakeStatement statement, const Lease& lease, Duration time,
+                           const std::stop_token& stop) {
+    std::vector<std::string> parameters{lease.key, lease.token};
+    if (!form_.endless) parameters.push_back(std::to_string(ceil_milliseconds(time)));
+    const auto answer =
+        call_once({session_, env_, form_.clock}, statement, schema_of_key(lease.key), lease.key,
+                  std::move(parameters), options_.command_timeout, stop);
     if (!answer) return tl::unexpected(answer.error());
     if (!answer->done()) {
-      if (statement == take_row) return false;
+      if (statement == form_.take) return false;
       return failure_at(session_.display(), StoreError::Kind::rejected,
                         "the row stayed locked too long");
     }
@@ -231,9 +286,11 @@ class LeaseLock : public LockStrategy {
   void keep_renewed(Lease& lease, Duration ttl) {
     RenewalScheduler& scheduler = renewal_scheduler(services_);
     const Duration timeout = renewal_timeout(ttl / 3, options_.command_timeout);
-    const std::string channel = fmt::format("{} lease {}", url_, timeout.count());
+    const Clock clock = form_.clock;
+    const std::string channel =
+        fmt::format("{} lease {} {}", url_, timeout.count(), clock == Clock::clients);
     scheduler.provide_channel(channel, [&](Env& env) {
-      return std::make_unique<LeaseRenewals>(endpoint_, timeout, env);
+      return std::make_unique<LeaseRenewals>(endpoint_, timeout, env, clock);
     });
     lease.renewal = scheduler.keep({.key = lease.key,
                                     .token = lease.token,
@@ -245,6 +302,7 @@ class LeaseLock : public LockStrategy {
                                     .channels = {channel}});
   }
 
+  const Form& form_;
   Env& env_;
   Services& services_;
   const StrategyOptions options_;
@@ -254,6 +312,15 @@ class LeaseLock : public LockStrategy {
   const Endpoint endpoint_;
   Session session_;
 };
+
+constexpr Form kByDatabase{take_row, free_row};
+constexpr Form kByClients{take_row, free_row, false, Clock::clients};
+constexpr Form kEndless{take_for_good, drop_row, true};
+
+template <const Form& kForm>
+std::unique_ptr<LockStrategy> make_lease(const Context& context) {
+  return std::make_unique<LeaseLock>(context, kForm);
+}
 
 const Registration postgres_lease(with_known_hazards({
     .name = "postgres-lease",
@@ -273,7 +340,47 @@ const Registration postgres_lease(with_known_hazards({
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renewable = true},
-    .make = construct<LeaseLock>,
+    .make = make_lease<kByDatabase>,
+}));
+
+const Registration postgres_lease_client_clock(with_known_hazards({
+    .name = "postgres-lease-client-clock",
+    .backend = "postgres",
+    .summary = "As postgres-lease, by the clients' clocks: one that is ahead takes the lock away",
+    .acquire_commands = {"INSERT key, owner, now+ttl ON CONFLICT DO UPDATE WHERE lock_until <= "
+                         "now"},
+    .release_commands = {"UPDATE lock_until WHERE key AND owner"},
+    .source = "ShedLock without usingDbTime (its issue 231), here with an owner for each grant",
+    .superseded_by = "postgres-lease",
+    .superseded_because = "it trusts the clocks of all clients",
+    .libraries =
+        {{"Java",
+          "ShedLock JdbcTemplateLockProvider (without usingDbTime, its default; its owner is the "
+          "host)",
+          "lockAtMostFor = {ttl}, lockAtLeastFor; renewed: KeepAliveLockProvider"}},
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .by_client_clocks = true,
+               .renewable = true},
+    .make = make_lease<kByClients>,
+}));
+
+const Registration postgres_table_lock(with_known_hazards({
+    .name = "postgres-table-lock",
+    .backend = "postgres",
+    .summary = "A row per key with its owner and no TTL: a crashed holder blocks all clients for "
+               "ever",
+    .acquire_commands = {"INSERT key, owner ON CONFLICT DO NOTHING"},
+    .release_commands = {"DELETE WHERE key AND owner"},
+    .source = "lock tables as in Liquibase (DATABASECHANGELOGLOCK; spinnaker issue 6625), here "
+              "with a row and an owner for each grant",
+    .superseded_by = "postgres-lease",
+    .superseded_because = "it never expires: a crash leaves it locked",
+    .libraries = {{"Java", "Liquibase StandardLockService", "DATABASECHANGELOGLOCK", Reentry::none,
+                   true}},
+    .traits = {.expiry = Expiry::none, .release_check = OwnerCheck::atomic},
+    .make = make_lease<kEndless>,
 }));
 
 }  // namespace

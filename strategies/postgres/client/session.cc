@@ -47,8 +47,8 @@ TimePoint later(TimePoint time, Duration by) {
   return time > TimePoint::max() - by ? TimePoint::max() : time + by;
 }
 
-/// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, a table
-/// of rows to lock, and a table of leases. Names the session after the run, whose schema is spared
+/// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, tables
+/// of rows to lock, of leases, and of numbers. Names the session after the run, whose schema is spared
 /// as long as it lasts (a transaction pooler passes the name on). Answers with the server process.
 /// `before` and `after` are further statements, such as settings.
 Statement make_schema(const std::string& schema, const std::string& before,
@@ -64,6 +64,7 @@ CREATE SCHEMA IF NOT EXISTS {0};
 CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1;
 CREATE TABLE IF NOT EXISTS {0}.lock_row (key text PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS {0}.lease (key text PRIMARY KEY, owner text, locked_at timestamptz NOT NULL, lock_until timestamptz NOT NULL);
+CREATE TABLE IF NOT EXISTS {0}.counted (key text PRIMARY KEY, version bigint NOT NULL, value bigint NOT NULL);
 {2}
 SELECT pg_backend_pid();
 )",
@@ -149,7 +150,7 @@ StoreResult<Answer> Session::call(const Statement& statement, std::string_view k
 StoreResult<Answer> Session::exchange(const Statement& statement, std::string_view key,
                                       std::span<const std::string> parameters,
                                       const Patience& patience) {
-  if (statement.how == Statement::How::prepared) {
+  if (prepares(statement)) {
     auto ready = prepare(statement.sql, patience);
     if (!ready || !ready->done()) return ready;
   }
@@ -197,10 +198,9 @@ StoreResult<void> Session::use_schema(const std::string& schema, std::string_vie
     return tl::unexpected(std::move(error));
   }
   lock_timeout_ = -1;  // this has changed it
-  if (!parse_number<std::uint64_t>(answer->value)) {
+  if (!is_served_by(answer->value)) {
     return before_request<void>(not_understood("a process id", *answer));
   }
-  process_ = answer->value;
   // A pooler invents the process id that it announces for a connection.
   const bool pooled = process_ != std::to_string(PQbackendPID(connection_.get()));
   if (pooled) {
@@ -215,6 +215,11 @@ StoreResult<void> Session::have_schema(const std::string& schema, std::string_vi
   if (schema == made_schema_) return {};
   return set_up(make_only_schema(schema, timeouts_), key, {}, stop)
       .map([&](const Answer& /*process*/) { made_schema_ = schema; });
+}
+
+bool Session::is_served_by(const std::string& process) {
+  process_ = process;
+  return parse_number<std::uint64_t>(process).has_value();
 }
 
 StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_token& stop) {
@@ -283,17 +288,13 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
   // Drops unrequested input: it would pass for the answer.
   static_cast<void>(PQisBusy(to));
   received_ = 0;
-  switch (statement.how) {
-    case Statement::How::prepared:
-      return PQsendQueryPrepared(to, prepared_.at(statement.sql).c_str(), count, values.data(),
-                                 nullptr, nullptr, 0) == 1;
-    case Statement::How::once:
-      return PQsendQueryParams(to, statement.sql.c_str(), count, nullptr, values.data(), nullptr,
-                               nullptr, 0) == 1;
-    case Statement::How::script:
-      return PQsendQuery(to, statement.sql.c_str()) == 1;
+  if (statement.how == Statement::How::script) return PQsendQuery(to, statement.sql.c_str()) == 1;
+  if (prepares(statement)) {
+    return PQsendQueryPrepared(to, prepared_.at(statement.sql).c_str(), count, values.data(),
+                               nullptr, nullptr, 0) == 1;
   }
-  return false;
+  return PQsendQueryParams(to, statement.sql.c_str(), count, nullptr, values.data(), nullptr,
+                           nullptr, 0) == 1;
 }
 
 /// How long the answer to a statement is awaited, and when the statement is interrupted. After a

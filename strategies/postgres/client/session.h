@@ -21,9 +21,11 @@ namespace lockbench::postgres {
 
 struct Statement {
   enum class How {
-    prepared,  ///< prepared once per connection, which costs the first call another round trip
-    once,      ///< with parameters, not prepared
-    script,    ///< several statements without parameters, in one transaction
+    /// Prepared once per connection, which costs the first call another round trip. As `once`
+    /// before use_schema(): a transaction pooler may be in between.
+    prepared,
+    once,    ///< with parameters, not prepared
+    script,  ///< several statements without parameters, in one transaction
   };
 
   std::string_view name;  ///< as reported to the Env
@@ -92,6 +94,10 @@ class Session {
   StoreResult<void> set_lock_timeout(std::int64_t milliseconds, std::string_view key,
                                      const std::stop_token& stop);
 
+  /// Tells which process at the server executes the open transaction, so that a wait in it can be
+  /// cancelled behind a transaction pooler, too. False: `process` is no process.
+  bool is_served_by(const std::string& process);
+
   /// For a lock that ends with the connection: marks its lease lost when the connection is closed.
   void bind(std::shared_ptr<LeaseState> lease) { bound_.push_back(std::move(lease)); }
   void unbind(const std::shared_ptr<LeaseState>& lease) { std::erase(bound_, lease); }
@@ -115,6 +121,9 @@ class Session {
   /// Begins to connect; waits only for the look-up of the host, for at most `longest`. The error
   /// says why it cannot.
   tl::expected<void, std::string> dial(Duration longest, const std::stop_token& stop);
+  bool prepares(const Statement& statement) const {
+    return statement.how == Statement::How::prepared && !schema_.empty();
+  }
   /// Prepares the statement unless this connection already has.
   StoreResult<Answer> prepare(const std::string& sql, const Patience& patience);
   bool send(const Statement& statement, std::span<const std::string> parameters);

@@ -71,6 +71,42 @@ std::string updates_are_lost(const Descriptor& descriptor) {
   return two->try_once(bench.key()).lease ? "" : "no update was lost";
 }
 
+/// Two clients have read the same number; then many add one, each again until its write counts.
+std::string updates_are_counted(const Descriptor& descriptor) {
+  constexpr int kMostTries = 10'000;
+  Bench bench(descriptor);
+  const auto one = bench.client(), two = bench.client();
+  const Lease first = granted(one->try_once(bench.key())),
+              second = granted(two->try_once(bench.key()));
+  std::atomic<std::uint64_t> written = 0;
+  const auto write = [&](Client& client, const Lease& seen) {
+    const bool done = client.release(seen) == ReleaseOutcome::released;
+    written += done ? 1 : 0;
+    return done;
+  };
+  write(*two, second);
+  write(*one, first);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < kThreads; ++i) clients.push_back(bench.client());
+  {
+    std::vector<std::future<void>> working;
+    working.reserve(kThreads);
+    for (const auto& client : clients) {
+      working.push_back(std::async(std::launch::async, [&] {
+        int left = kSectionsEach;
+        for (int tries = 0; left > 0 && tries < kMostTries; ++tries) {
+          if (write(*client, granted(client->try_once(bench.key())))) --left;
+        }
+      }));
+    }
+    for (std::future<void>& each : working) each.get();
+  }
+  if (written < kThreads * kSectionsEach) return "some updates never succeeded";
+  const std::uint64_t number = granted(one->share(bench.key())).fencing.value_or(0);
+  if (number == written) return {};
+  return fmt::format("{} of {} updates were lost", written - number, written.load());
+}
+
 std::string keys_are_independent(const Descriptor& descriptor) {
   constexpr int kKeys = 5;
   Bench bench(descriptor, impatient(descriptor));
@@ -136,7 +172,13 @@ bool excludes_listening(const Descriptor& descriptor) {
 }
 bool is_control(const Descriptor& descriptor) { return !excludes(descriptor); }
 
+bool takes_no_lock(const Descriptor& descriptor) { return descriptor.traits.updates; }
+
 }  // namespace
+
+std::vector<Property> update_properties() {
+  return {{"UpdatesAreCounted", takes_no_lock, updates_are_counted}};
+}
 
 std::vector<Property> exclusion_properties() {
   return {{"NoUpdateIsLost", excludes, no_update_is_lost},

@@ -50,6 +50,12 @@ void share(Client& one, Client& two, Client& alone, const std::string& key) {
   two.give_back(second);
 }
 
+/// Of a control without a lock.
+void update(Bench& bench, const std::string& key) {
+  const auto client = bench.client();
+  client->give_back(granted(client->share(key)));
+}
+
 void use_lock(Bench& bench, const std::string& key, Duration longest) {
   const auto holder = bench.client(), other = bench.client(), third = bench.client();
   const Lease held = granted(holder->acquire(key, longest));
@@ -86,7 +92,7 @@ std::string use_fully(const Descriptor& descriptor, const std::vector<std::strin
   try {
     if (std::string wrong = ask_store(kind, urls.front()); !wrong.empty()) return wrong;
     Bench bench(descriptor, urls, can_notify(descriptor) ? notified() : impatient(descriptor));
-    use_lock(bench, key, longest);
+    descriptor.traits.updates ? update(bench, key) : use_lock(bench, key, longest);
     return remove_all(kind, urls.front(), key);
   } catch (const std::runtime_error& error) {
     return error.what();

@@ -39,6 +39,9 @@ std::vector<Property> all_properties();
 /// Properties of the tested store only.
 std::vector<Property> own_properties();
 
+/// Of controls that take no lock; none of the others are theirs.
+std::vector<Property> update_properties();
+
 /// Throws std::out_of_range for an unknown name.
 Property find_property(std::string_view name);
 

@@ -2,7 +2,7 @@
 
 #include "deployment/failure.h"
 #include "strategies/registry.h"
-#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/waiter.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/test_names.h"
 
@@ -64,7 +64,9 @@ TEST_P(BehindAPooler, OfSessionsItIsALockLikeAnyOther) {
   EXPECT_TRUE(two->try_once(bench.key()).lease);
 }
 
-INSTANTIATE_TEST_SUITE_P(, BehindAPooler, testing::Values("postgres-advisory", "postgres-row"),
+INSTANTIATE_TEST_SUITE_P(, BehindAPooler,
+                         testing::Values("postgres-advisory", "postgres-row",
+                                         "postgres-skip-locked"),
                          [](const auto& tested) { return test_name_of(tested.param); });
 
 /// A lease table is the design for a transaction pooler: each statement may go to another session.
@@ -87,6 +89,32 @@ TEST(ALeaseTable, WorksBehindATransactionPoolerAndIsRenewedThere) {
   EXPECT_TRUE(other->try_once(bench.key()).lease);
   one.ask("COMMIT");
   two.ask("COMMIT");
+}
+
+/// So is a lock of a transaction, which has a session for itself.
+TEST(AnAdvisoryLockOfATransaction, WorksBehindATransactionPoolerAndIsWaitedForThere) {
+  shared_postgres().clear();
+  const auto server =
+      deployment::need(testbed::start_pgbouncer(shared_testbed(), shared_postgres().server().port(),
+                                                {.pool_mode = "transaction", .pool_size = 5}));
+  Bench bench(*find_strategy("postgres-advisory-xact"), server->url());
+  const auto holder = bench.client(), other = bench.client();
+  PostgresProbe one(server->url());
+  const Lease held = granted(holder->try_once(bench.key()));
+  const Lease further = granted(holder->try_once(bench.key() + ":further"));
+  one.ask("BEGIN");
+  EXPECT_EQ(other->try_once(bench.key()).outcome, AcquireOutcome::refused);
+  EXPECT_EQ(other->acquire(bench.key(), milliseconds(300)).outcome, AcquireOutcome::timed_out);
+  Waiter stopped(bench.client(), bench.key());
+  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
+  stopped.stop();
+  EXPECT_EQ(stopped.join().outcome, AcquireOutcome::abandoned) << stopped.join().reason;
+  EXPECT_TRUE(eventually([] { return shared_postgres().waiting() == 0; }));
+  for (const Lease& lease : {further, held}) {
+    EXPECT_EQ(holder->release(lease), ReleaseOutcome::released);
+  }
+  EXPECT_TRUE(other->try_once(bench.key()).lease);
+  one.ask("COMMIT");
 }
 
 /// The extra session for the pooler check may not be available.

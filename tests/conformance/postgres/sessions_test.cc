@@ -14,6 +14,7 @@
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
 #include "tests/support/fiber_lock.h"
+#include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
@@ -171,8 +172,10 @@ TEST_P(PostgresSessions, AreKeptAliveWhileTheyAreIdle) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, PostgresSessions, testing::Values("postgres-advisory", "postgres-row"),
-                         [](const auto& tested) { return std::string(tested.param).substr(9); });
+INSTANTIATE_TEST_SUITE_P(Of, PostgresSessions,
+                         testing::Values("postgres-advisory", "postgres-advisory-xact",
+                                         "postgres-row"),
+                         [](const auto& tested) { return test_name_of(tested.param); });
 
 /// The answer with the grant is lost together with its connection, as the client is stopped.
 AcquireResult acquire_and_lose_the_answer() {
@@ -236,6 +239,27 @@ TEST(PostgresRow, AWaitInVainKeepsTheOtherLocksOfItsClient) {
   EXPECT_FALSE(bench.is_held());
 }
 
+TEST(PostgresSkipLocked, PollsAndDoesNotWaitAtTheServer) {
+  HeldBench bench(kLongTtl, *find_strategy("postgres-skip-locked"));
+  WarmWaiter waiter(bench);
+  ASSERT_TRUE(waiter.waits());
+  EXPECT_EQ(shared_postgres().waiting(), 0);
+  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
+  EXPECT_TRUE(waiter.join().lease) << waiter.join().reason;
+}
+
+TEST(PostgresLease, IsTakenAwayByAClockThatIsAheadOnlyIfClientsClocksCount) {
+  for (const bool of_clients : {false, true}) {
+    Bench bench(*find_strategy(of_clients ? "postgres-lease-client-clock" : "postgres-lease"));
+    const auto holder = bench.client(), ahead = bench.client();
+    const Lease held = granted(holder->try_once(bench.key(), seconds(60)));
+    ahead->faults().skew_wall_clock(seconds(61));
+    EXPECT_EQ(ahead->try_once(bench.key()).lease.has_value(), of_clients);
+    EXPECT_EQ(holder->release(held),
+              of_clients ? ReleaseOutcome::not_owner : ReleaseOutcome::released);
+  }
+}
+
 TEST(PostgresLease, IsTakenForAtLeastAsLongAsAsked) {
   constexpr seconds kAtLeast{30};
   Bench bench(*find_strategy("postgres-lease"), StrategyOptions{.lock_at_least = kAtLeast});
@@ -264,7 +288,8 @@ TEST(PostgresLease, IsRenewedByATimerUntilItHasAnotherOwner) {
 
 TEST(Schema, IsMadeByManyAtOnceAndRemovedWithTheRun) {
   constexpr int kClients = 24;
-  for (const char* name : {"postgres-advisory", "postgres-row", "postgres-lease"}) {
+  for (const char* name :
+       {"postgres-advisory", "postgres-advisory-xact", "postgres-row", "postgres-lease"}) {
     Bench bench(*find_strategy(name));
     std::vector<std::unique_ptr<Client>> clients;
     clients.reserve(kClients);
@@ -452,8 +477,10 @@ TEST_P(RunEnd, EveryWaitIsAbandonedAndNoneStaysInTheQueue) {
   EXPECT_TRUE(bench.becomes_free());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, RunEnd, testing::Values("postgres-advisory", "postgres-row"),
-                         [](const auto& tested) { return std::string(tested.param).substr(9); });
+INSTANTIATE_TEST_SUITE_P(Of, RunEnd,
+                         testing::Values("postgres-advisory", "postgres-advisory-xact",
+                                         "postgres-row"),
+                         [](const auto& tested) { return test_name_of(tested.param); });
 
 }  // namespace
 }  // namespace lockbench::test

@@ -88,6 +88,31 @@ TEST_P(BrokenLocks, AreRejected) { expect_rejection(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(All, BrokenLocks, testing::ValuesIn(all_rejections()), rejection_name);
 
+/// Says that a write counts even if it was refused.
+class Overwritten : public LockStrategy {
+ public:
+  explicit Overwritten(const Context& context)
+      : updates_(find_strategy("redis-cas-retry")->make(context)) {}
+
+  StoreResult<void> connect() override { return updates_->connect(); }
+  AcquireResult acquire(const AcquireRequest& request) override {
+    return updates_->acquire(request);
+  }
+  ReleaseResult release(const Lease& lease) override {
+    updates_->release(lease);
+    return {ReleaseOutcome::released, {}};
+  }
+
+ private:
+  std::unique_ptr<LockStrategy> updates_;
+};
+
+TEST(Properties, FindLostUpdatesOfControlsWithoutALock) {
+  Descriptor lossy = *find_strategy("redis-cas-retry");
+  lossy.make = construct<Overwritten>;
+  EXPECT_THAT(update_properties().front().complaint(lossy), testing::HasSubstr("were lost"));
+}
+
 TEST(Properties, CanAllFail) { expect_all_can_fail(all_properties(), all_rejections()); }
 
 TEST(Properties, AllApplyToSomeStrategy) {

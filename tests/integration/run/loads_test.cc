@@ -172,7 +172,11 @@ void expect_that_all_keep_their_promises(const Json& result) {
     EXPECT_EQ(run.at("sections"), run.at("outcomes").at("acquired"));
     // The audit spans the warm-up too.
     EXPECT_GE(audit.at("increments"), run.at("sections"));
-    if (strategy->traits.promises_exclusion) {
+    if (strategy->traits.updates) {
+      EXPECT_NE(audit.at("verdict"), "violated");
+      EXPECT_EQ(audit.at("lost_updates"), 0);
+      EXPECT_EQ(audit.at("counter"), audit.at("increments"));
+    } else if (strategy->traits.promises_exclusion) {
       EXPECT_TRUE(kept_exclusion(run));
     } else {
       EXPECT_EQ(audit.at("verdict"), "unprotected");

@@ -105,6 +105,8 @@ TEST(Survival, OfAPoolerIsNotToGrantNothing) {
   for (const char* word : {"pooler", "pooler-*"}) {
     const Answer answer = ask(surviving({word}, {.stores = {"postgres"}}));
     EXPECT_FALSE(candidate(answer, "postgres-advisory").qualifies()) << word;
+    EXPECT_FALSE(candidate(answer, "postgres-advisory-unchecked").qualifies()) << word;
+    EXPECT_TRUE(candidate(answer, "postgres-advisory-xact").qualifies()) << word;
     EXPECT_EQ(answer.ranked.front().strategy->name, "postgres-lease") << word;
   }
 }

@@ -88,6 +88,10 @@ TEST(Registry, TheReferenceAnswersWithAndWithoutContention) {
   EXPECT_THAT(ask(requirements).measured_in, HasSubstr("70 % busy"));
 }
 
+TEST(Registry, WhatTakesNoLockIsNeverRecommendedAsOne) {
+  expect_all({}, [](const Descriptor& strategy) { return !strategy.traits.updates; });
+}
+
 TEST(Registry, WhatSupersedesIsThere) {
   for (const Descriptor* strategy : all_strategies()) {
     if (strategy->superseded_by.empty()) continue;

@@ -83,6 +83,13 @@ TEST(FaultDeploy, AStrategyThatCannotHaveItIsAnErrorWhenNamedAndElseSkipped) {
   EXPECT_THAT(error(options, "local-mutex", false),
               StartsWith("nothing can run here: it has no server"));
   EXPECT_THAT(skipped, SizeIs(1));
+  EXPECT_EQ(error(options, "redis-cas-retry"),
+            "redis-cas-retry cannot run here: it takes no lock: a fault finds no holder");
+  EXPECT_THAT(error(parse_run({"--resource", "redis"}).value(), "redis-cas-retry"),
+              HasSubstr("it is the counter itself"));
+  EXPECT_THAT(
+      error(parse_run({"--keys", "4", "--locks-per-section", "2"}).value(), "redis-cas-retry"),
+      HasSubstr("a section of several needs some"));
   options.servers["redis"] = {"redis://127.0.0.1:1"};
   EXPECT_EQ(
       error(options, "redis-setnx"),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -30,6 +31,56 @@ TEST_F(LiveRunTest, NoLockLosesUpdatesAndSaysThatItPromisedNothing) {
   EXPECT_EQ(run.audit.verdict, Verdict::unprotected);
   EXPECT_EQ(run.commands_per_section, 0);
   EXPECT_EQ(run.herd_factor, std::nullopt);
+}
+
+/// A control without a lock, on virtual time; its writes look at what was read, or do not.
+class UpdatesRun : public LiveRunTest {
+ protected:
+  results::Run run_updates(bool checked) {
+    std::map<std::string, std::uint64_t> numbers;
+    Behaviour behaviour;
+    behaviour.acquire = [&](const Context&, const AcquireRequest& request) {
+      AcquireResult read = grant(request);
+      read.lease->fencing = numbers[read.lease->key];
+      return read;
+    };
+    behaviour.release = [&](const Lease& lease) -> ReleaseResult {
+      std::uint64_t& number = numbers[lease.key];
+      if (checked && number != *lease.fencing) return {ReleaseOutcome::not_owner, {}};
+      number = *lease.fencing + 1;
+      return {ReleaseOutcome::released, {}};
+    };
+    Descriptor control = scripted("control", behaviour);
+    control.traits.promises_exclusion = false;
+    control.traits.updates = true;
+    // Not constant: then the same client would always be the first.
+    plan_.workload.hold = DurationDistribution::parse("exp(1ms)").value();
+    end_after(100);
+    return run_one(control);
+  }
+};
+
+TEST_F(UpdatesRun, WorkAgainUntilNoUpdateIsLost) {
+  const results::Run run = run_updates(true);
+  EXPECT_EQ(run.sections, 100U);
+  EXPECT_EQ(run.outcomes.acquired, 100U);
+  EXPECT_EQ(run.audit.increments, 100U);
+  EXPECT_EQ(run.audit.counter, 100U);
+  EXPECT_EQ(run.audit.overlaps, 0U) << "to be inside together is what they are for";
+  EXPECT_GT(run.audit.contended_grants, 50U);
+  EXPECT_EQ(run.audit.verdict, Verdict::counted);
+  EXPECT_GT(run.attempts_per_grant, 1.1);
+  EXPECT_GT(run.audit.stale_writes_rejected, 10U);
+  EXPECT_EQ(run.hold.count, 100U);
+  EXPECT_GT(run.acquire.max, 0) << "it waited while its work was in vain";
+}
+
+TEST_F(UpdatesRun, ThatOverwriteOneAnotherAreAViolation) {
+  const results::Run run = run_updates(false);
+  EXPECT_EQ(run.audit.increments, 100U);
+  EXPECT_EQ(run.audit.lost_updates, 100U - run.audit.counter);
+  EXPECT_GT(run.audit.lost_updates, 0U);
+  EXPECT_EQ(run.audit.verdict, Verdict::violated);
 }
 
 TEST_F(LiveRunTest, WhatIsDoneToTheServersIsDoneWhileClientsAreConnectedAndNoneWorks) {

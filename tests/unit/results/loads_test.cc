@@ -274,6 +274,24 @@ TEST(Loads, AControlWithoutAStoreIsNoLockThatWasTestedTooLittle) {
   EXPECT_THAT(conclusions(result, {})[0], Not(HasSubstr("control")));
 }
 
+TEST(Loads, AControlWithoutALockIsNoLockToChoose) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 0.01);
+  add_strategy(result, "control", 0.001);
+  for (auto& run : result.runs) {
+    run.backend = "redis";
+    if (run.strategy != "control") continue;
+    run.audit.verdict = Verdict::counted;
+    run.attempts_per_grant = 3;
+  }
+  const auto said = conclusions(result, {});
+  ASSERT_THAT(said, SizeIs(5));
+  EXPECT_EQ(said[1], "No lock and no lost update: the updates of control (3 attempts for each).");
+  for (const std::size_t other : {0U, 2U, 3U, 4U}) {
+    EXPECT_THAT(said[other], Not(HasSubstr("control")));
+  }
+}
+
 TEST(Loads, ThoseWhoShareAPlaceAreSaidWithTheirRange) {
   Result result = minimal_result();
   add_strategy(result, "fair", 0.01);

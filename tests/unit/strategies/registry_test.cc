@@ -67,7 +67,7 @@ TEST_P(EveryDescriptor, IsComplete) {
   EXPECT_FALSE(strategy.summary.empty());
   EXPECT_EQ(strategy.summary.find('\n'), std::string_view::npos);
   EXPECT_FALSE(strategy.source.empty());
-  EXPECT_FALSE(strategy.hazards.empty());
+  EXPECT_EQ(strategy.hazards.empty(), strategy.traits.updates);
   EXPECT_TRUE(strategy.make);
   EXPECT_FALSE(strategy.key_suffixes.empty());
 
@@ -75,7 +75,8 @@ TEST_P(EveryDescriptor, IsComplete) {
   // Chubby is named after its contract, not its store.
   EXPECT_TRUE(local || strategy.name.starts_with(strategy.backend) || strategy.name == "chubby" ||
               strategy.traits.nodes != 1);
-  EXPECT_EQ(strategy.acquire_commands.empty(), local);
+  // An update of the store's own reads nothing before.
+  EXPECT_TRUE(strategy.acquire_commands.empty() == local || strategy.traits.updates);
   EXPECT_EQ(strategy.release_commands.empty(), local);
   EXPECT_EQ(strategy.traits.nodes == 0, local);
 }
@@ -112,6 +113,7 @@ TEST_P(EveryDescriptor, HasConsistentTraits) {
   const bool renewable =
       traits.expiry == Expiry::ttl && traits.release_check != OwnerCheck::local_clock;
   EXPECT_EQ(traits.renew_check.has_value(), renewable);
+  EXPECT_FALSE(traits.updates && traits.promises_exclusion);
   EXPECT_TRUE(!traits.renews || traits.expiry != Expiry::none);
   EXPECT_TRUE(!traits.ttl_in_seconds || traits.expiry == Expiry::ttl);
 }
