@@ -17,6 +17,10 @@ std::int64_t milliseconds_until(TimePoint deadline, TimePoint now) {
   return std::min<std::int64_t>(left, std::numeric_limits<std::int32_t>::max());
 }
 
+/// An attempt may be repeated as often if its transaction was not serializable: with a stricter
+/// default of the user's than needed.
+constexpr int kAttempts = 5;
+
 }  // namespace
 
 StoreResult<void> ServerQueueLock::prepare(const AcquireRequest& request, bool may_wait) {
@@ -66,6 +70,25 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session)
   const auto number = parse_number<std::uint64_t>(answer->value);
   if (answer->rows != 1 || !number) return session.not_understood("a number", *answer);
   return Grant{.kind = Grant::Kind::granted, .fencing = *number};
+}
+
+StoreResult<Answer> call_once(Session& session, Statement (*statement)(const std::string&),
+                              const std::string& schema, std::string_view key,
+                              std::vector<std::string> parameters, Duration longest,
+                              const std::stop_token& stop) {
+  parameters.push_back(std::to_string(ceil_milliseconds(longest)));
+  if (auto ready = session.have_schema(schema, key, stop); !ready) {
+    return tl::unexpected(std::move(ready.error()));
+  }
+  for (int attempt = 1;; ++attempt) {
+    auto answer =
+        session.call(statement(schema), key, parameters, {.wait_until = {}, .stop = stop});
+    if (!answer) return answer;
+    if (answer->kind == Answer::Kind::session_over) {
+      return tl::unexpected(to_grant(answer, session).error());
+    }
+    if (answer->kind != Answer::Kind::not_serializable || attempt == kAttempts) return answer;
+  }
 }
 
 }  // namespace lockbench::postgres

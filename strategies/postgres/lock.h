@@ -1,6 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "strategies/descriptor.h"
 #include "strategies/postgres/client/session.h"
@@ -40,5 +44,12 @@ class ServerQueueLock : public LockStrategy {
 
 /// Converts the answer of a statement that returns a fencing number if it is granted.
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session);
+
+/// A statement on a session with or without a pooler, with `longest` in milliseconds as its last
+/// parameter, for lock_timeout: it waits no longer if another session has locked the row.
+StoreResult<Answer> call_once(Session& session, Statement (*statement)(const std::string&),
+                              const std::string& schema, std::string_view key,
+                              std::vector<std::string> parameters, Duration longest,
+                              const std::stop_token& stop);
 
 }  // namespace lockbench::postgres

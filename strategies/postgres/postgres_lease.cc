@@ -76,31 +76,6 @@ Statement extend_rows(const std::string& schema) {
           .answered = "SELECT"};
 }
 
-/// An attempt may be repeated as often if its transaction was not serializable: with a stricter
-/// default of the user's than needed.
-constexpr int kAttempts = 5;
-
-/// A statement on a session with or without a pooler. If another session has locked the row, it
-/// waits for at most `longest`.
-StoreResult<Answer> call_once(Session& session, Statement (*statement)(const std::string&),
-                              const std::string& schema, std::string_view key,
-                              std::vector<std::string> parameters, Duration longest,
-                              const std::stop_token& stop) {
-  parameters.push_back(std::to_string(ceil_milliseconds(longest)));
-  if (auto ready = session.have_schema(schema, key, stop); !ready) {
-    return tl::unexpected(std::move(ready.error()));
-  }
-  for (int attempt = 1;; ++attempt) {
-    auto answer =
-        session.call(statement(schema), key, parameters, {.wait_until = {}, .stop = stop});
-    if (!answer) return answer;
-    if (answer->kind == Answer::Kind::session_over) {
-      return tl::unexpected(to_grant(answer, session).error());
-    }
-    if (answer->kind != Answer::Kind::not_serializable || attempt == kAttempts) return answer;
-  }
-}
-
 /// Extends many leases with one statement for each schema, which is that of a run.
 class LeaseRenewals : public RenewalChannel {
  public:

@@ -48,7 +48,7 @@ TimePoint later(TimePoint time, Duration by) {
 }
 
 /// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, a table
-/// of rows to lock, and a table of leases. Names the session after the run, whose schema is spared
+/// of rows to lock, and tables of leases. Names the session after the run, whose schema is spared
 /// as long as it lasts (a transaction pooler passes the name on). Answers with the server process.
 /// `before` and `after` are further statements, such as settings.
 Statement make_schema(const std::string& schema, const std::string& before,
@@ -64,6 +64,7 @@ CREATE SCHEMA IF NOT EXISTS {0};
 CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1;
 CREATE TABLE IF NOT EXISTS {0}.lock_row (key text PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS {0}.lease (key text PRIMARY KEY, owner text, locked_at timestamptz NOT NULL, lock_until timestamptz NOT NULL);
+CREATE TABLE IF NOT EXISTS {0}.observed_lease (key text PRIMARY KEY, record text NOT NULL);
 {2}
 SELECT pg_backend_pid();
 )",

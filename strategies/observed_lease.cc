@@ -1,0 +1,133 @@
+#include "strategies/observed_lease.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace lockbench {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The longest that an overlooked record may keep others out.
+constexpr std::int64_t kLongestMilliseconds = ceil_milliseconds(kLongestDuration);
+/// client-go's, for a released lease. A candidate does not wait for it.
+constexpr Duration kReleased = std::chrono::seconds(1);
+/// Keys whose records a client remembers; then it begins to watch again.
+constexpr std::size_t kMaxSeen = 1024;
+
+std::optional<std::uint64_t> count_in(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  if (found == record.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<std::uint64_t>();
+}
+
+const LeaseForm kRecordForm{
+    .name = "record",
+    .expires = false,
+    .held_by =
+        [](const std::string& value, std::string_view token) {
+          const auto record = parse_record(value);
+          return record && record->holder == token;
+        },
+    .renewed =
+        [](const std::string& value, Duration ttl) {
+          LeaseRecord record = parse_record(value).value_or(LeaseRecord());
+          record.duration = ttl;
+          ++record.renewals;
+          return to_text(record);
+        },
+    .released =
+        [](const std::string& value) {
+          const LeaseRecord record = parse_record(value).value_or(LeaseRecord());
+          return to_text({.holder = {}, .duration = kReleased, .transitions = record.transitions});
+        }};
+
+}  // namespace
+
+std::optional<LeaseRecord> parse_record(std::string_view text) {
+  const Json record = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object()) return std::nullopt;
+  const auto holder = record.find("holderIdentity");
+  const auto duration = count_in(record, "leaseDurationMilliseconds");
+  const auto renewals = count_in(record, "renewals");
+  const auto transitions = count_in(record, "leaderTransitions");
+  if (holder == record.end() || !holder->is_string() || !duration || !renewals || !transitions) {
+    return std::nullopt;
+  }
+  if (*duration < 1 || *duration > static_cast<std::uint64_t>(kLongestMilliseconds)) {
+    return std::nullopt;
+  }
+  return LeaseRecord{.holder = holder->get<std::string>(),
+                     .duration = std::chrono::milliseconds(static_cast<std::int64_t>(*duration)),
+                     .renewals = *renewals,
+                     .transitions = *transitions};
+}
+
+std::string to_text(const LeaseRecord& record) {
+  return Json{{"holderIdentity", record.holder},
+              {"leaseDurationMilliseconds", static_cast<std::uint64_t>(std::max<std::int64_t>(
+                                                1, ceil_milliseconds(record.duration)))},
+              {"renewals", record.renewals},
+              {"leaderTransitions", record.transitions}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+ObservedLease::ObservedLease(const Context& context, MakeStore make)
+    : ConditionalLease(context, std::move(make), kRecordForm),
+      waiting_(context.waiting),
+      renew_deadline_(context.options.renew_deadline) {}
+
+StoreResult<bool> ObservedLease::take(const AcquireRequest& request, Lease& lease) {
+  const auto item = store().get(lease.key, request.stop);
+  if (!item) return tl::unexpected(item.error());
+  LeaseRecord next{.holder = lease.token, .duration = request.ttl, .transitions = 1};
+  if (*item) {
+    const auto record = parse_record((*item)->value);
+    if (!record) {
+      return failure_at(store().display(), StoreError::Kind::rejected,
+                        "the key holds no record of a lease: " + (*item)->value);
+    }
+    if (!is_over(*record, (*item)->version, lease.key)) return false;
+    next.transitions = record->transitions + 1;
+  }
+  auto granted = grant(request, to_text(next), *item ? &**item : nullptr, lease);
+  if (granted && *granted) {
+    lease.fencing = next.transitions;
+    seen_.erase(lease.key);
+  }
+  return granted;
+}
+
+bool ObservedLease::is_over(const LeaseRecord& record, const std::string& version,
+                            const std::string& key) {
+  if (record.holder.empty()) return true;
+  // After the answer: the holder wrote it before.
+  const TimePoint now = env().now();
+  if (seen_.size() >= kMaxSeen && !seen_.contains(key)) seen_.clear();
+  Sight& sight = seen_[key];
+  if (sight.version != version) sight = {.version = version, .since = now};
+  return now - sight.since >= record.duration;
+}
+
+Duration ObservedLease::trusted(Duration kept) const {
+  return std::min(kept, renew_deadline_.value_or(kept * 2 / 3));
+}
+
+WaitPolicy ObservedLease::waiting(const AcquireRequest& request) const {
+  if (waiting_ != kObservedWaiting) return waiting_;
+  const Duration period = std::min<Duration>(waiting_.min, kObservedRenewal.next(request.ttl));
+  return WaitPolicy::random(period, period * 22 / 10);
+}
+
+Traits observed_traits() {
+  return {.release_check = OwnerCheck::atomic,
+          .renew_check = OwnerCheck::atomic,
+          .observed = true,
+          .fencing = true,
+          .renews = kObservedRenewal,
+          .renewable = true,
+          .waiting = kObservedWaiting,
+          .waiting_choices = {WaitKind::poll, WaitKind::backoff, WaitKind::random}};
+}
+
+}  // namespace lockbench
