@@ -142,6 +142,11 @@ struct StrategyOptions {
   Timeouts timeouts() const { return {command_timeout, after_stop}; }
 };
 
+/// How many exclusive clients may be inside at once.
+inline int holders_at_once(const Traits& traits, const StrategyOptions& options) {
+  return traits.permits ? options.permits : 1;
+}
+
 /// With a shorter session a lock may have two holders although the store works.
 struct SafeSession {
   Duration shortest{};

@@ -62,7 +62,6 @@ const Registration etcd_observed_lease(with_known_hazards({
     .release_commands = {"Txn get key/record", "Txn put key/record if it has not changed"},
     .renew_commands = {"Txn get key/record", "Txn put key/record if it has not changed"},
     .source = "client-go's leaderelection, whose records the API server keeps in etcd",
-    .typical = true,
     .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (through the API server)",
                    "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true}},
     .traits = observed_traits(),

@@ -94,7 +94,10 @@ const Registration postgres_observed_lease(with_known_hazards({
                          "INSERT record ON CONFLICT DO UPDATE WHERE record = $old"},
     .renew_commands = {"SELECT record", "INSERT record ON CONFLICT DO UPDATE WHERE record = $old"},
     .source = "client-go's leaderelection, on a row",
-    .typical = true,
+    .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (on a Lease of Kubernetes)",
+                   "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true},
+                  {"Java", "amazon-dynamodb-lock-client (on DynamoDB)",
+                   "leaseDuration = {ttl}, heartbeatPeriod", Reentry::none, true}},
     .traits = observed_traits(),
     .make = construct<PostgresObservedLease>,
 }));

@@ -48,7 +48,10 @@ const Registration redis_observed_lease(on_redis({
     .release_commands = {"GET key", "EVALSHA put_if_same key record record"},
     .renew_commands = {"GET key", "EVALSHA put_if_same key record record"},
     .source = "client-go's leaderelection, on a key",
-    .typical = true,
+    .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (on a Lease of Kubernetes)",
+                   "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true},
+                  {"Java", "amazon-dynamodb-lock-client (on DynamoDB)",
+                   "leaseDuration = {ttl}, heartbeatPeriod", Reentry::none, true}},
     .traits = observed_traits(),
     .make = construct<RedisObservedLease>,
 }));

@@ -37,7 +37,6 @@ const Registration redis_semaphore(on_redis({
     .acquire_commands = {"EVALSHA semaphore key token ttl acquire permits"},
     .release_commands = {"EVALSHA semaphore key token 0 release"},
     .source = "Redisson's RPermitExpirableSemaphore; npm redis-semaphore",
-    .typical = true,
     .libraries = {{"Java", "Redisson getPermitExpirableSemaphore (with other keys)",
                    "acquire with a lease time of {ttl}", Reentry::none, true},
                   {"JavaScript", "redis-semaphore Semaphore (by the client's clock)",
