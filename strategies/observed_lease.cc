@@ -1,6 +1,7 @@
 #include "strategies/observed_lease.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace lockbench {
@@ -8,8 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The longest that an overlooked record may keep others out.
-constexpr std::int64_t kLongestMilliseconds = ceil_milliseconds(kLongestDuration);
+constexpr double kMilliseconds = 1000, kShortest = 0.001;
 /// client-go's, for a released lease. A candidate does not wait for it.
 constexpr Duration kReleased = std::chrono::seconds(1);
 /// Keys whose records a client remembers; then it begins to watch again.
@@ -48,25 +48,26 @@ std::optional<LeaseRecord> parse_record(std::string_view text) {
   const Json record = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!record.is_object()) return std::nullopt;
   const auto holder = record.find("holderIdentity");
-  const auto duration = count_in(record, "leaseDurationMilliseconds");
+  const auto lasts = record.find("leaseDurationSeconds");
   const auto renewals = count_in(record, "renewals");
   const auto transitions = count_in(record, "leaderTransitions");
-  if (holder == record.end() || !holder->is_string() || !duration || !renewals || !transitions) {
+  if (holder == record.end() || !holder->is_string() || lasts == record.end() ||
+      !lasts->is_number() || !renewals || !transitions) {
     return std::nullopt;
   }
-  if (*duration < 1 || *duration > static_cast<std::uint64_t>(kLongestMilliseconds)) {
-    return std::nullopt;
-  }
+  // Nobody would have to watch a shorter one.
+  const double duration = lasts->get<double>();
+  if (!(duration >= kShortest && duration <= seconds(kLongestDuration))) return std::nullopt;
   return LeaseRecord{.holder = holder->get<std::string>(),
-                     .duration = std::chrono::milliseconds(static_cast<std::int64_t>(*duration)),
+                     .duration = std::chrono::milliseconds(std::llround(duration * kMilliseconds)),
                      .renewals = *renewals,
                      .transitions = *transitions};
 }
 
 std::string to_text(const LeaseRecord& record) {
+  const auto milliseconds = static_cast<double>(ceil_milliseconds(record.duration));
   return Json{{"holderIdentity", record.holder},
-              {"leaseDurationMilliseconds", static_cast<std::uint64_t>(std::max<std::int64_t>(
-                                                1, ceil_milliseconds(record.duration)))},
+              {"leaseDurationSeconds", std::max(kShortest, milliseconds / kMilliseconds)},
               {"renewals", record.renewals},
               {"leaderTransitions", record.transitions}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);

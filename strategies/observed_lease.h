@@ -10,7 +10,8 @@
 
 namespace lockbench {
 
-/// What the candidates of a lease by observation read. Times are not in it: nobody's clock but the
+/// What the candidates of a lease by observation read, in JSON with the names of client-go's
+/// annotation. Times are not in it: nobody's clock but the
 /// reader's own matters.
 struct LeaseRecord {
   std::string holder;             ///< the token of a grant; empty: released

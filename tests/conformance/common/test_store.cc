@@ -54,11 +54,12 @@ bool TestStore::becomes_empty() {
 }
 
 std::optional<TimePoint> end_of_record(std::string_view record) {
-  constexpr std::string_view kDuration = "\"leaseDurationMilliseconds\":";
+  constexpr std::string_view kDuration = "\"leaseDurationSeconds\":";
   const std::size_t at = record.find(kDuration);
   if (at == std::string_view::npos) return std::nullopt;
-  const long long left = std::atoll(std::string(record.substr(at + kDuration.size())).c_str());
-  return Carrier::current().now() + std::chrono::milliseconds(left);
+  const double left = std::atof(std::string(record.substr(at + kDuration.size())).c_str());
+  return Carrier::current().now() +
+         std::chrono::microseconds(static_cast<std::int64_t>(left * 1e6));
 }
 
 std::string url_of(std::uint16_t port) { return shared_store().server().url_form().on({port}); }

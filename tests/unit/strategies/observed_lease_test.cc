@@ -244,7 +244,7 @@ TEST(LeaseRecords, AreReadAsTheyAreWritten) {
     EXPECT_FALSE(parse_record(text)) << text;
   }
   std::string endless = to_text(record);
-  endless.replace(endless.find("1500"), 4, "0");
+  endless.replace(endless.find("1.5"), 3, "0.0");
   EXPECT_FALSE(parse_record(endless)) << "nobody would have to watch it";
 }
 
