@@ -86,7 +86,7 @@ StoreResult<bool> ObservedLease::take(const AcquireRequest& request, Lease& leas
     const auto record = parse_record((*item)->value);
     if (!record) {
       return failure_at(store().display(), StoreError::Kind::rejected,
-                        "the key holds no record of a lease: " + (*item)->value);
+                        "the key holds no record of a lease: " + (*item)->value.substr(0, 100));
     }
     if (!is_over(*record, (*item)->version, lease.key)) return false;
     next.transitions = record->transitions + 1;
