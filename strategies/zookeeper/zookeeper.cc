@@ -185,7 +185,9 @@ const Registration zookeeper_semaphore(with_known_hazards({
                .waiting = WaitPolicy::notify(),
                .waiting_choices = {}},
     // A client of an isolated member learns late that its session has ended.
-    .hazards = {{"member-isolated", HazardOutcome::double_grant}},
+    .hazards = {{"member-isolated", HazardOutcome::double_grant},
+                {"member-isolated-fenced", HazardOutcome::lost_update},
+                {"session-expiry", HazardOutcome::lost_update}},
     .make = construct<Semaphore>,
 }));
 
