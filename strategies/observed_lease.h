@@ -61,8 +61,9 @@ class ObservedLease : public ConditionalLease {
 /// lease lasts 15 s (RetryPeriod, JitterFactor); here at most that often, and proportionally more
 /// often with a shorter TTL.
 inline constexpr RenewalTiming kObservedRenewal{.first_share = 2.0 / 15, .share = 2.0 / 15};
-inline const WaitPolicy kObservedWaiting =
-    WaitPolicy::random(std::chrono::seconds(2), std::chrono::milliseconds(4400));
+inline constexpr WaitPolicy kObservedWaiting{.kind = WaitKind::random,
+                                             .min = std::chrono::seconds(2),
+                                             .max = std::chrono::milliseconds(4400)};
 
 /// The traits of all of them.
 Traits observed_traits();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <boost/algorithm/string/split.hpp>
 #include <boost/regex.hpp>
 #include <set>
@@ -108,7 +109,10 @@ Words names_of(const std::vector<SeenCommand>& commands) {
 
 /// Commands of a new connection are not part of a strategy.
 std::vector<TracedCommand> without_logins(std::vector<TracedCommand> commands) {
-  std::erase_if(commands, [](const TracedCommand& command) { return command.name == "AUTH"; });
+  constexpr std::array<std::string_view, 3> kFirst{"AUTH", "Authenticate", "CREATE SCHEMA"};
+  std::erase_if(commands, [&](const TracedCommand& command) {
+    return std::ranges::find(kFirst, command.name) != kFirst.end();
+  });
   return commands;
 }
 
