@@ -55,8 +55,8 @@ def main():
         return text.replace("@store@", name).replace("@Store@", name.capitalize())
 
     files = {}
-    for template in sorted(TEMPLATES.rglob("*.in")):
-        place = str(template.relative_to(TEMPLATES))[:-len(".in")].replace("STORE", name)
+    for template in sorted(TEMPLATES.rglob("*.template")):
+        place = str(template.relative_to(TEMPLATES))[:-len(".template")].replace("STORE", name)
         files[root / place] = filled(template.read_text())
     for file, line, added in LINES:
         path = root / file
