@@ -181,6 +181,8 @@ Duration longest_blocked(const Descriptor& strategy, Duration ttl) {
   const Sessions* const sessions = sessions_of(strategy);
   return ttl + traits.kept_longer +
          (traits.lock_delay ? StrategyOptions{}.lock_delay : Duration{}) +
+         // A candidate sees the last renewal, and its end, up to 2.2 retry periods late.
+         (traits.observed ? ttl * 3 / 5 : Duration{}) +
          (sessions != nullptr ? sessions->step : Duration{});
 }
 

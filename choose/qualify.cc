@@ -129,6 +129,7 @@ class Examination {
     if (traits.promises_exclusion && traits.one_process) {
       against("", "it works within one process only", kTraits);
     }
+    if (traits.permits) against("", "a semaphore: a lock with one permit only", kTraits);
     if (!found_.against.empty()) return std::move(found_);
     check_traits();
     for (const Survival& survival : faults_to_survive(requirements_)) check_survival(survival);

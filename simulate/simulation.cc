@@ -33,6 +33,8 @@ class LockView {
     std::shared_ptr<const LeaseState> lease;
   };
 
+  explicit LockView(int permits) : permits_(static_cast<std::size_t>(permits)) {}
+
   void asks(TimePoint now) {
     ++waiting_;
     if (!inside_.empty()) return;
@@ -48,8 +50,10 @@ class LockView {
   const Inside* granted(const Inside& entering) {
     --waiting_;
     end_outage(entering.since);
+    const bool fits = entering.mode == Mode::exclusive && inside_.size() < permits_;
     const auto other = std::ranges::find_if(inside_, [&](const Inside& one) {
-      return one.mode == Mode::exclusive || entering.mode == Mode::exclusive;
+      const bool exclusive = one.mode == Mode::exclusive;
+      return fits ? !exclusive : exclusive || entering.mode == Mode::exclusive;
     });
     rival_ = other == inside_.end() ? std::nullopt : std::optional(*other);
     inside_.push_back(entering);
@@ -71,6 +75,7 @@ class LockView {
   bool wanted() const { return waiting_ > 0; }
 
  private:
+  std::size_t permits_;
   int waiting_ = 0;
   std::vector<Inside> inside_;
   std::optional<Inside> rival_;
@@ -89,7 +94,7 @@ class Simulation final : public loadgen::ClientHosts {
         env_(make_system_env(world_.random()())),
         run_(loadgen::make_run(run_plan_, *plan.strategy, 1, 1, {.clients = plan.workload.clients},
                                *env_)),
-        locks_(static_cast<std::size_t>(plan.workload.key_count())),
+        locks_(static_cast<std::size_t>(plan.workload.key_count()), LockView(permits())),
         holding_(static_cast<std::size_t>(plan.workload.clients)),
         players_(plan.faults, {world_, network_, nodes_, hosts_,
                                [this](int client) { return holding_[index(client)] > 0; }}),
@@ -172,6 +177,7 @@ class Simulation final : public loadgen::ClientHosts {
   }
 
  private:
+  int permits() const { return holders_at_once(plan_.strategy->traits, plan_.workload.strategy); }
   static std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
   static loadgen::RunPlan run_plan_of(const Plan& plan, std::uint64_t seed) {
@@ -268,7 +274,7 @@ class Simulation final : public loadgen::ClientHosts {
                     .simulated = std::max(ended - run_.measure_start.load(), Duration::zero()),
                     .violations = violations_,
                     .causes = causes_,
-                    .lost = spoilt.lost(),
+                    .lost = permits() > 1 ? 0 : spoilt.lost(),
                     .lost_fenced = spoilt.lost_fenced(),
                     .acquired = histograms[Timing::acquired].snapshot(),
                     .cut = run_.recorder.censored(Phase::measured, Timing::acquired),

@@ -96,7 +96,9 @@ bool unchecked_release(const Facts& of) {
 }
 bool by_client_clocks(const Facts& of) { return of.traits.by_client_clocks || by_local_clock(of); }
 /// The store ends the lock, not a time stored as its value.
-bool store_ends_it(const Facts& of) { return has_ttl(of) && !by_client_clocks(of); }
+bool store_ends_it(const Facts& of) {
+  return has_ttl(of) && !by_client_clocks(of) && !of.traits.observed;
+}
 /// The lock is lost if one server loses its latest writes.
 bool loses_writes(const Facts& of) {
   return of.store.asynchronous_replicas && one_node(of) && !of.traits.needs_replicas;

@@ -78,6 +78,11 @@ struct Traits {
   bool by_client_clocks = false;
   /// A request that is refused gives the holder's lock a new TTL.
   bool prolonged_by_contenders = false;
+  /// A candidate takes it over only after it has watched an unchanged record for a whole TTL, by
+  /// its own clock. The record stays after a release, and the store never ends it.
+  bool observed = false;
+  /// A semaphore: StrategyOptions::permits clients may be inside at once.
+  bool permits = false;
   /// After a holder's failure no client is granted the lock for StrategyOptions::lock_delay.
   bool lock_delay = false;
   /// The store supports TTLs in whole seconds only.
@@ -130,7 +135,10 @@ struct StrategyOptions {
   std::optional<RenewPolicy> renew;   ///< in place of the default, if it is renewable
   std::optional<Duration> renew_cap;  ///< no renewal beyond this time after the grant
   bool renew_retry = false;           ///< see RenewalTiming::retries_soon
-  bool prefer_writers = false;        ///< redis-read-write: new readers wait for writers that wait
+  int permits = 1;                    ///< of a semaphore
+  /// Of a lease by observation: its holder counts it as lost this long after the latest renewal.
+  std::optional<Duration> renew_deadline;
+  bool prefer_writers = false;  ///< redis-read-write: new readers wait for writers that wait
   /// postgres-lease: a release leaves the lock taken until this time after its grant.
   Duration lock_at_least{};
   std::optional<Duration> node_timeout;           ///< how long to wait for one node of a quorum
@@ -143,6 +151,11 @@ struct StrategyOptions {
 
   Timeouts timeouts() const { return {command_timeout, after_stop}; }
 };
+
+/// How many exclusive clients may be inside at once.
+inline int holders_at_once(const Traits& traits, const StrategyOptions& options) {
+  return traits.permits ? options.permits : 1;
+}
 
 /// With a shorter session a lock may have two holders although the store works.
 struct SafeSession {

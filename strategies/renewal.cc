@@ -147,7 +147,10 @@ std::vector<RenewalScheduler::Flight> RenewalScheduler::take_due(TimePoint due_b
     due_.erase(place);
     renewal->place_.reset();
     const RenewalOrder& order = renewal->order_;
-    if (nothing_to_add(order, now)) {
+    if (order.ends_with_validity && !order.state->valid_at(now)) {
+      order.state->mark_lost(now);
+      done.push_back(renewal);
+    } else if (nothing_to_add(order, now)) {
       done.push_back(renewal);
     } else if (const TimePoint later = usable_at(order, now); later > now) {
       renewal->first_due_ = due;

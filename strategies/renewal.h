@@ -41,6 +41,8 @@ struct RenewalOrder {
   Duration drift{};        ///< subtracted from each validity
   RenewalTiming timing{};
   std::optional<Duration> cap{};      ///< no renewal beyond this time after the grant
+  /// Once its validity is over it counts as lost, even if the store still has it.
+  bool ends_with_validity = false;
   std::vector<std::string> channels;  ///< one, or one for each node
   int quorum = 1;                     ///< how many channels must renew it
 };

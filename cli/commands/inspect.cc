@@ -37,6 +37,8 @@ Json traits_json(const Traits& traits) {
                {"updates", traits.updates},
                {"one_process", traits.one_process},
                {"ttl_in_seconds", traits.ttl_in_seconds},
+               {"observed", traits.observed},
+               {"semaphore", traits.permits},
                {"reentrant", traits.reentrant},
                {"fencing", traits.fencing},
                {"renews", traits.renews.has_value()},

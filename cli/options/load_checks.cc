@@ -132,6 +132,11 @@ void LoadOptions::complete(const OptionList& options) {
   }
   if (tls && counter_redis) throw UsageError("--tls cannot be combined with --counter-redis");
   options.needs("linger", metrics.listen || metrics.linger == Duration::zero(), "--metrics-listen");
+  const auto& deadline = workload.strategy.renew_deadline;
+  if (deadline && *deadline >= workload.ttl) {
+    throw UsageError("--renew-deadline must be shorter than --ttl ({})",
+                     format_duration(workload.ttl));
+  }
   if (workload.rtt >= workload.strategy.command_timeout) {
     throw UsageError("--rtt must be shorter than --store-timeout ({})",
                      format_duration(workload.strategy.command_timeout));

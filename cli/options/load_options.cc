@@ -263,6 +263,13 @@ void LoadOptions::declare_locks(OptionList& options) {
   options.add_flag("renew-retry", strategy.renew_retry,
                    "repeat a failed renewal after 5 ms, doubling, instead of at its next turn as "
                    "Redisson does");
+  options.add("renew-deadline", "D", strategy.renew_deadline, duration(1ms, 24h),
+              "leases by observation (*-observed-lease): the holder counts its lease as lost D "
+              "after its latest renewal",
+              "two thirds of --ttl");
+  options.add("permits", "N", strategy.permits, whole_number(1, 10'000),
+              "clients that a semaphore (*-semaphore) lets in at once; with more than one, the "
+              "audit counts overlaps of more than N, and does not judge lost updates");
   options.add("lock-at-least", "D", strategy.lock_at_least, duration(0s, 24h),
               "postgres-lease: a release leaves the lock taken until D after its grant, as "
               "ShedLock's lockAtLeastFor");

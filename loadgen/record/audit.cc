@@ -11,13 +11,6 @@ constexpr std::uint64_t kLowHalf = kExclusive - 1;
 
 std::uint64_t weight(Mode mode) { return mode == Mode::exclusive ? kExclusive : 1; }
 
-/// Whether two of the clients inside exclude each other.
-bool conflicting(std::uint64_t inside) {
-  const std::uint64_t exclusive = inside / kExclusive;
-  const std::uint64_t shared = inside & kLowHalf;
-  return exclusive > 1 || (exclusive == 1 && shared > 0);
-}
-
 }  // namespace
 
 Duration IntervalSum::total(Duration now) const noexcept {
@@ -29,7 +22,14 @@ Duration IntervalSum::total(Duration now) const noexcept {
   return std::max(Duration::zero(), Duration(time) + open * now);
 }
 
-Audit::Audit(int keys, TimePoint origin) : origin_(origin), slots_(keys) {}
+Audit::Audit(int keys, TimePoint origin, int permits)
+    : origin_(origin), permits_(static_cast<std::uint64_t>(permits)), slots_(keys) {}
+
+bool Audit::conflicting(std::uint64_t inside) const noexcept {
+  const std::uint64_t exclusive = inside / kExclusive;
+  const std::uint64_t shared = inside & kLowHalf;
+  return exclusive > permits_ || (exclusive > 0 && shared > 0);
+}
 
 AcquireMark Audit::begin_acquire(int key) const noexcept {
   const Slot* const slot = slots_.find(key);

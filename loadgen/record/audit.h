@@ -62,8 +62,9 @@ class IntervalSum {
 /// fencing numbers grow. One per run. Thread-safe, and lock-free as PerKey is; keys from 0.
 class Audit {
  public:
-  /// `origin` must be before the times of the calls, by at most 400 days.
-  explicit Audit(int keys, TimePoint origin = Carrier::current().now());
+  /// `origin` must be before the times of the calls, by at most 400 days. `permits`: how many
+  /// exclusive clients do not conflict; more than one for a semaphore.
+  explicit Audit(int keys, TimePoint origin = Carrier::current().now(), int permits = 1);
 
   /// Call before requesting the lock.
   AcquireMark begin_acquire(int key) const noexcept;
@@ -95,10 +96,13 @@ class Audit {
     IntervalSum conflict;
   };
 
+  /// Whether some of these clients exclude each other.
+  bool conflicting(std::uint64_t inside) const noexcept;
   void check_fencing(Slot& slot, Mode mode, std::uint64_t fencing, AcquireMark mark) noexcept;
   void count_streak(Slot& slot, int client) noexcept;
 
   const TimePoint origin_;
+  const std::uint64_t permits_;
   PerKey<Slot> slots_;
   alignas(kCacheLine) std::atomic<std::uint64_t> overlaps_{0};
   std::atomic<std::uint64_t> fence_regressions_{0}, fence_resets_{0};

@@ -133,7 +133,7 @@ results::Fairness fairness_of(const RunShared& run, const results::Run& result) 
 std::optional<double> lock_taken(const RunShared& run, const results::Run& result) {
   const Workload& load = run.workload;
   if (!run.strategy.traits.promises_exclusion || load.has_shared_sections() ||
-      load.has_transactions()) {
+      load.has_transactions() || holders_at_once(run.strategy.traits, load.strategy) > 1) {
     return std::nullopt;
   }
   return service_times({&result, 1})
@@ -149,8 +149,11 @@ void summarise_audit(const RunShared& run, results::Run& result) {
   if (const auto counter = run.counter->totals()) {
     audit.increments = counter->accepted;
     audit.counter = counter->moved;
-    audit.lost_updates = counter->lost;
-    audit.lost_updates_max = counter->lost_max;
+    // Those inside together overwrite each other's updates: no fault of a semaphore.
+    if (holders_at_once(run.strategy.traits, run.workload.strategy) == 1) {
+      audit.lost_updates = counter->lost;
+      audit.lost_updates_max = counter->lost_max;
+    }
     audit.stale_writes_rejected = counter->rejected_stale;
   } else {
     result.errors.push_back("the counter could not be read: " + counter.error());

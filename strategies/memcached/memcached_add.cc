@@ -1,3 +1,4 @@
+#include "strategies/conditional_lease.h"
 #include "strategies/memcached/client/connection.h"
 #include "strategies/registry.h"
 #include "strategies/waiting/retry.h"
@@ -5,48 +6,38 @@
 namespace lockbench::memcached {
 namespace {
 
-/// The part that all locks on one memcached server share: `add key token ttl`, which succeeds for
-/// one client only, and polling. A strategy adds how the item is released and renewed.
-class AddLock : public LockStrategy {
+/// Adds the key and deletes it, even if another client holds the lock by then. After a lost answer
+/// it takes nothing back, as it does not check the owner.
+class Add : public LockStrategy {
  public:
   /// Uses the first memcached endpoint.
-  explicit AddLock(const Context& context)
+  explicit Add(const Context& context)
       : env_(context.env),
         waiting_(context.waiting),
         memcached_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(),
                    context.env) {}
 
-  StoreResult<void> connect() final { return memcached_.connect(); }
+  StoreResult<void> connect() override { return memcached_.connect(); }
 
-  AcquireResult acquire(const AcquireRequest& request) final {
+  AcquireResult acquire(const AcquireRequest& request) override {
     return retry_with_token(
         request, env_, waiting_,
         [&](const AcquireRequest& once, Lease& lease) { return add(once, lease); },
-        [&](const Lease& lease, const std::stop_token& stop) { return take_back(lease, stop); });
+        [](const Lease&, const std::stop_token&) { return StoreResult<void>(); });
   }
 
-  ReleaseResult release(const Lease& lease) final { return to_release_result(remove(lease, {})); }
+  ReleaseResult release(const Lease& lease) override {
+    return to_release_result(memcached_.remove(lease.key));
+  }
 
-  RenewResult renew(const Lease& lease, Duration ttl) final {
+  RenewResult renew(const Lease& lease, Duration ttl) override {
     if (auto refused = refused_renewal(ttl)) return *std::move(refused);
     const auto expiry = ItemTtl::of(ttl);
     if (!expiry) return {RenewOutcome::failed, expiry.error().message};
     const TimePoint asked_at = env_.now();
-    return to_renew_result(prolong(lease, expiry->asked), lease, env_, asked_at, expiry->kept);
+    return to_renew_result(memcached_.touch(lease.key, expiry->asked), lease, env_, asked_at,
+                           expiry->kept);
   }
-
- protected:
-  /// Both return false if this client turns out not to hold the lock.
-  virtual StoreResult<bool> remove(const Lease& lease, const std::stop_token& stop) = 0;
-  virtual StoreResult<bool> prolong(const Lease& lease, std::int64_t seconds) = 0;
-
-  /// After a lost or late answer: frees the lock if this acquisition holds it. Does nothing by
-  /// default, for locks that do not check the owner.
-  virtual StoreResult<void> take_back(const Lease& /*lease*/, const std::stop_token& /*stop*/) {
-    return {};
-  }
-
-  Connection& memcached() { return memcached_; }
 
  private:
   StoreResult<bool> add(const AcquireRequest& request, Lease& lease) {
@@ -65,20 +56,6 @@ class AddLock : public LockStrategy {
   Connection memcached_;
 };
 
-/// Adds the key and deletes it, even if another client holds the lock by then.
-class Add : public AddLock {
- public:
-  using AddLock::AddLock;
-
- protected:
-  StoreResult<bool> remove(const Lease& lease, const std::stop_token& stop) override {
-    return memcached().remove(lease.key, stop);
-  }
-  StoreResult<bool> prolong(const Lease& lease, std::int64_t seconds) override {
-    return memcached().touch(lease.key, seconds);
-  }
-};
-
 const Registration memcached_add(with_known_hazards({
     .name = "memcached-add",
     .backend = "memcached",
@@ -95,34 +72,48 @@ const Registration memcached_add(with_known_hazards({
     .make = construct<Add>,
 }));
 
-/// Reads the item, and changes it only if it has not changed since. Older memcached versions have
-/// no conditional delete, so a release replaces the item by an expired one.
-class AddCas : public AddLock {
+/// add and gets with cas. Older memcached versions have no conditional delete, so an item is
+/// removed by one that has expired.
+class Items : public VersionedStore {
  public:
-  using AddLock::AddLock;
+  Items(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+      : memcached_(endpoint, timeouts, env) {}
 
- protected:
-  StoreResult<bool> remove(const Lease& lease, const std::stop_token& stop) override {
+  StoreResult<void> connect() override { return memcached_.connect(); }
+  const std::string& display() const override { return memcached_.display(); }
+  StoreResult<std::optional<VersionedItem>> get(const std::string& key,
+                                                const std::stop_token& stop) override {
+    return memcached_.gets(key, stop).map([](const std::optional<Item>& item) {
+      return item ? std::optional(VersionedItem{item->value, std::to_string(item->version)})
+                  : std::nullopt;
+    });
+  }
+  StoreResult<bool> put(const ConditionalPut& put, const std::stop_token& stop) override {
     // In the text protocol; the binary protocol would read it as a future time.
-    constexpr std::int64_t kExpired = -1;
-    return replace_own(lease, {}, kExpired, stop);
+    std::int64_t seconds = -1;
+    if (put.ttl > Duration::zero()) {
+      const auto expiry = ItemTtl::of(put.ttl);
+      if (!expiry) return tl::unexpected(expiry.error());
+      seconds = expiry->asked;
+    }
+    if (put.over == nullptr) return memcached_.add(put.key, put.value, seconds, stop);
+    return memcached_.cas(put.key, put.value, seconds, std::stoull(put.over->version), stop);
   }
-  StoreResult<bool> prolong(const Lease& lease, std::int64_t seconds) override {
-    return replace_own(lease, lease.token, seconds, {});
-  }
-  StoreResult<void> take_back(const Lease& lease, const std::stop_token& stop) override {
-    return remove(lease, stop).map([](bool) {});
+  StoreResult<Duration> kept(Duration ttl) const override {
+    return ItemTtl::of(ttl).map([](const ItemTtl& expiry) { return expiry.kept; });
   }
 
  private:
-  /// False if the item is not, or no longer, this acquisition's.
-  StoreResult<bool> replace_own(const Lease& lease, std::string_view value, std::int64_t seconds,
-                                const std::stop_token& stop) {
-    const auto item = memcached().gets(lease.key, stop);
-    if (!item) return tl::unexpected(item.error());
-    if (!*item || (*item)->value != lease.token) return false;
-    return memcached().cas(lease.key, value, seconds, (*item)->version, stop);
-  }
+  Connection memcached_;
+};
+
+class AddCas : public ConditionalLease {
+ public:
+  explicit AddCas(const Context& context)
+      : ConditionalLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
+                                      const Timeouts& timeouts, Env& env) {
+          return std::make_unique<Items>(endpoint, timeouts, env);
+        }) {}
 };
 
 const Registration memcached_add_cas(with_known_hazards({

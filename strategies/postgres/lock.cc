@@ -72,4 +72,23 @@ StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session)
   return Grant{.kind = Grant::Kind::granted, .fencing = *number};
 }
 
+StoreResult<Answer> call_once(Session& session, const Statement& statement,
+                              const std::string& schema, std::string_view key,
+                              const std::vector<std::string>& parameters,
+                              const std::stop_token& stop) {
+  // With a stricter default of the user's than needed.
+  constexpr int kAttempts = 5;
+  if (auto ready = session.have_schema(schema, key, stop); !ready) {
+    return tl::unexpected(std::move(ready.error()));
+  }
+  for (int attempt = 1;; ++attempt) {
+    auto answer = session.call(statement, key, parameters, {.wait_until = {}, .stop = stop});
+    if (!answer) return answer;
+    if (answer->kind == Answer::Kind::session_over) {
+      return tl::unexpected(to_grant(answer, session).error());
+    }
+    if (answer->kind != Answer::Kind::not_serializable || attempt == kAttempts) return answer;
+  }
+}
+
 }  // namespace lockbench::postgres

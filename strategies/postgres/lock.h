@@ -1,6 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "strategies/descriptor.h"
 #include "strategies/postgres/client/session.h"
@@ -46,5 +50,12 @@ class ServerQueueLock : public LockStrategy {
 
 /// Converts the answer of a statement that returns a fencing number if it is granted.
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session);
+
+/// A statement on a session with or without a pooler. It is repeated a few times if its transaction
+/// was not serializable.
+StoreResult<Answer> call_once(Session& session, const Statement& statement,
+                              const std::string& schema, std::string_view key,
+                              const std::vector<std::string>& parameters,
+                              const std::stop_token& stop);
 
 }  // namespace lockbench::postgres

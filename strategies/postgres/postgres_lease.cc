@@ -104,10 +104,6 @@ Statement drop_row(const Place& at) {
                     "DELETE");
 }
 
-/// An attempt may be repeated as often if its transaction was not serializable: with a stricter
-/// default of the user's than needed.
-constexpr int kAttempts = 5;
-
 /// A session with or without a pooler, and the clock by which its leases end.
 struct Table {
   Session& session;
@@ -116,14 +112,10 @@ struct Table {
 };
 
 /// If another session has locked the row, the statement waits for at most `longest`.
-StoreResult<Answer> call_once(const Table& table, MakeStatement statement,
-                              const std::string& schema, std::string_view key,
-                              std::vector<std::string> parameters, Duration longest,
-                              const std::stop_token& stop) {
+StoreResult<Answer> call_at(const Table& table, MakeStatement statement, const std::string& schema,
+                            std::string_view key, std::vector<std::string> parameters,
+                            Duration longest, const std::stop_token& stop) {
   parameters.push_back(std::to_string(ceil_milliseconds(longest)));
-  if (auto ready = table.session.have_schema(schema, key, stop); !ready) {
-    return tl::unexpected(std::move(ready.error()));
-  }
   Place at{schema, "clock_timestamp()"};
   if (table.clock == Clock::clients) {
     const auto now = table.env.wall_now().time_since_epoch();
@@ -131,15 +123,7 @@ StoreResult<Answer> call_once(const Table& table, MakeStatement statement,
     parameters.push_back(
         std::to_string(std::chrono::floor<std::chrono::microseconds>(now).count()));
   }
-  for (int attempt = 1;; ++attempt) {
-    auto answer =
-        table.session.call(statement(at), key, parameters, {.wait_until = {}, .stop = stop});
-    if (!answer) return answer;
-    if (answer->kind == Answer::Kind::session_over) {
-      return tl::unexpected(to_grant(answer, table.session).error());
-    }
-    if (answer->kind != Answer::Kind::not_serializable || attempt == kAttempts) return answer;
-  }
+  return call_once(table.session, statement(at), schema, key, parameters, stop);
 }
 
 /// Extends many leases with one statement for each schema, which is that of a run.
@@ -164,7 +148,7 @@ class LeaseRenewals : public RenewalChannel {
                                           fmt::format("{{{}}}", fmt::join(batch.owners, ",")),
                                           fmt::format("{{{}}}", fmt::join(batch.ttls, ","))};
       const auto answer =
-          call_once(table_, extend_rows, schema, {}, std::move(parameters), timeout_, stop);
+          call_at(table_, extend_rows, schema, {}, std::move(parameters), timeout_, stop);
       if (answer && answer->done()) {
         std::string_view owners = answer->value;
         while (!owners.empty()) {
@@ -270,9 +254,8 @@ class LeaseLock : public LockStrategy {
                            const std::stop_token& stop) {
     std::vector<std::string> parameters{lease.key, lease.token};
     if (!form_.endless) parameters.push_back(std::to_string(ceil_milliseconds(time)));
-    const auto answer =
-        call_once({session_, env_, form_.clock}, statement, schema_of_key(lease.key), lease.key,
-                  std::move(parameters), options_.command_timeout, stop);
+    const auto answer = call_at({session_, env_, form_.clock}, statement, schema_of_key(lease.key),
+                                lease.key, std::move(parameters), options_.command_timeout, stop);
     if (!answer) return tl::unexpected(answer.error());
     if (!answer->done()) {
       if (statement == form_.take) return false;

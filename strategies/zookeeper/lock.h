@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ class NodeLock : public LockStrategy {
   struct Claim {
     std::string key, lock;  ///< the key and its node
     std::string node;       ///< the client's node, or a prefix of its name; empty: none
-    std::uint64_t fencing{};
+    std::optional<std::uint64_t> fencing{};
   };
 
   /// Called at the start of an acquisition.

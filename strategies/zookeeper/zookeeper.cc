@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "strategies/registry.h"
@@ -59,6 +60,17 @@ class NodeQueue : public NodeLock {
     return session().call(removals, claim.key, stop).map([](const auto&) {});
   }
 
+  /// Behind whom the claim stands among these children of the lock's node.
+  virtual Place place_of(const std::vector<std::string>& children, std::string_view own) const {
+    return place_among(children, own);
+  }
+  Place read_place(const std::vector<std::string>& children, const Claim& claim) {
+    const Place place =
+        place_of(children, std::string_view(claim.node).substr(claim.lock.size() + 1));
+    ahead_ = place.ahead ? fmt::format("{}/{}", claim.lock, *place.ahead) : "";
+    return place;
+  }
+
  private:
   static bool is_complete(std::string_view node) { return sequence_of(node).has_value(); }
 
@@ -74,13 +86,6 @@ class NodeQueue : public NodeLock {
     claim.fencing = static_cast<std::uint64_t>(made.created_by);
     const Place place = read_place(replies->back().children, claim);
     return place.there && !place.ahead;
-  }
-
-  Place read_place(const std::vector<std::string>& children, const Claim& claim) {
-    const Place place =
-        place_among(children, std::string_view(claim.node).substr(claim.lock.size() + 1));
-    ahead_ = place.ahead ? fmt::format("{}/{}", claim.lock, *place.ahead) : "";
-    return place;
   }
 
   std::string name_;   ///< of the node, without its number
@@ -112,6 +117,78 @@ const Registration zookeeper(with_known_hazards({
     // A client of an isolated member learns late that its session has ended.
     .hazards = {{"member-isolated", HazardOutcome::double_grant}},
     .make = construct<NodeQueue>,
+}));
+
+/// The same queue for a semaphore: as many of the lowest nodes as there are permits hold one. A
+/// holder of any of them may leave first, so a waiter watches all children instead of the node
+/// ahead of it, and each change wakes all waiters.
+class Semaphore : public NodeQueue {
+ public:
+  explicit Semaphore(const Context& context)
+      : NodeQueue(context), permits_(context.options.permits) {}
+
+ protected:
+  StoreResult<bool> ask(Claim& claim, const std::stop_token& stop) override {
+    auto granted = NodeQueue::ask(claim, stop);
+    // Holders come and go in any order: a resource must not compare their numbers.
+    claim.fencing.reset();
+    return granted;
+  }
+
+  WaitResult wait_turn(const Claim& claim, TimePoint deadline,
+                       const std::stop_token& stop) override {
+    session().listen(claim.lock);
+    const auto seen = call(Request::Kind::watch_children, claim.lock, claim.key, stop);
+    // If it failed or a permit is free, the next attempt will show it.
+    if (!seen || !seen->done() || !read_place(seen->children, claim).ahead) {
+      return WaitResult::signalled;
+    }
+    return session().wait(deadline, stop);
+  }
+
+  Place place_of(const std::vector<std::string>& children, std::string_view own) const override {
+    Place place = place_among(children, own);
+    const auto mine = sequence_of(own);
+    const auto before = std::ranges::count_if(children, [&](const std::string& child) {
+      const auto sequence = sequence_of(child);
+      return sequence && mine && *sequence < *mine;
+    });
+    if (before < permits_) place.ahead.reset();
+    return place;
+  }
+
+ private:
+  const int permits_;
+};
+
+const Registration zookeeper_semaphore(with_known_hazards({
+    .name = "zookeeper-semaphore",
+    .backend = "zookeeper",
+    .summary = "A queue of ephemeral sequential nodes: the --permits lowest hold one, the others "
+               "watch all",
+    .acquire_commands = {"create key/token- (ephemeral, sequential)",
+                         "getChildren key (sent along with it, and after each wait)",
+                         "getChildren key (with a watch)",
+                         "delete key/token-number (giving up)"},
+    .release_commands = {"delete key/token-number"},
+    .source = "ZooKeeper Recipes, \"Locks\", with permits; Curator's InterProcessSemaphoreV2 has a "
+              "mutex in front of its permits instead",
+    .libraries = {{"Java", "Curator InterProcessSemaphoreV2 (with other nodes)",
+                   "sessionTimeoutMs = {ttl}", Reentry::none, true},
+                  {"Python", "kazoo Semaphore (with other nodes)", "KazooClient(timeout = {ttl})",
+                   Reentry::none, true}},
+    .safe_session = kSafeSession,
+    .traits = {.expiry = Expiry::session,
+               .release_check = OwnerCheck::atomic,
+               .permits = true,
+               .fair = true,
+               .waiting = WaitPolicy::notify(),
+               .waiting_choices = {}},
+    // A client of an isolated member learns late that its session has ended.
+    .hazards = {{"member-isolated", HazardOutcome::double_grant},
+                {"member-isolated-fenced", HazardOutcome::lost_update},
+                {"session-expiry", HazardOutcome::lost_update}},
+    .make = construct<Semaphore>,
 }));
 
 }  // namespace

@@ -13,10 +13,10 @@ namespace {
 /// Longer values are no tokens.
 constexpr std::size_t kLongestOwner = 255;
 
-std::optional<Duration> lasts_for(std::uint64_t count) {
-  constexpr std::uint64_t kLongest = std::uint64_t{10} * 365 * 24 * 3600;
-  if (count == 0 || count > kLongest) return std::nullopt;
-  return std::chrono::seconds(static_cast<std::int64_t>(count));
+std::optional<Duration> lasts_for(double count) {
+  constexpr double kLongest = 10.0 * 365 * 24 * 3600;
+  if (!(count > 0 && count <= kLongest)) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(count));
 }
 
 /// The fields of a message in Protocol Buffers' wire format.
@@ -80,7 +80,7 @@ std::optional<LockValue> read_kubernetes(std::string_view unknown) {
   Fields fields(Fields::bytes_of(Fields::bytes_of(unknown, kRaw), kSpec));
   while (const auto field = fields.next()) {
     if (field->number == kHolder) value.owner = field->bytes.substr(0, kLongestOwner);
-    if (field->number == kLasts) value.lasts = lasts_for(field->value);
+    if (field->number == kLasts) value.lasts = lasts_for(static_cast<double>(field->value));
   }
   return value;
 }
@@ -89,12 +89,13 @@ std::optional<LockValue> read_json(std::string_view text) {
   static const boost::regex kHolder(
       "\"(?:holderIdentity|holder|owner|ownerId|owner_id|lockedBy|locked_by|leader)\"\\s*:\\s*"
       "\"((?:[^\"\\\\]|\\\\.){0,255})\"");
-  static const boost::regex kLasts("\"leaseDurationSeconds\"\\s*:\\s*([0-9]{1,9})");
+  static const boost::regex kLasts(
+      "\"leaseDurationSeconds\"\\s*:\\s*([0-9]{1,9}(?:\\.[0-9]{1,9})?)");
   boost::match_results<std::string_view::const_iterator> found;
   if (!boost::regex_search(text.begin(), text.end(), found, kHolder)) return std::nullopt;
   LockValue value{.owner = found[1].str(), .is_record = true, .lasts = {}};
   if (boost::regex_search(text.begin(), text.end(), found, kLasts)) {
-    value.lasts = lasts_for(parse_number<std::uint64_t>(found[1].str()).value_or(0));
+    value.lasts = lasts_for(parse_number<double>(found[1].str()).value_or(0));
   }
   return value;
 }

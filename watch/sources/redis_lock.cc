@@ -66,6 +66,7 @@ std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
                                         const RedisAnswers& answers) {
   Sighting sighting;
   sighting.lock = key;
+  bool observed = false;
   const Reply& value = answers.value;
   if (kind == KeyKind::hash) {
     sighting.shape = Shape::redisson_hash;
@@ -75,6 +76,8 @@ std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
     if (is_text(value)) {
       const auto read = read_lock_value(value.text);
       if (!read) return std::nullopt;
+      // A lease by observation has no TTL: its candidates watch the record.
+      observed = read->lasts.has_value();
       if (!read->is_record || !read->owner.empty()) {
         sighting.holders.push_back({.owner = read->owner});
       }
@@ -82,7 +85,7 @@ std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
       return std::nullopt;
     }
   }
-  read_time_left(answers.time_left, sighting);
+  if (!observed || !answers.time_left.is_integer(-1)) read_time_left(answers.time_left, sighting);
   return sighting;
 }
 

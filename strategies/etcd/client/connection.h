@@ -36,6 +36,8 @@ struct Key {
   std::string name;
   std::int64_t created = 0;  ///< the revision in which it was created
   LeaseId lease = 0;
+  std::int64_t changed = 0;  ///< the revision in which it was written
+  std::string value{};       ///< if it was asked for
 };
 
 struct TxnResult {

@@ -55,6 +55,15 @@ Compare created_in(const std::string& key, std::int64_t revision) {
   return creation(Compare::EQUAL, key, revision);
 }
 
+Compare changed_in(const std::string& key, std::int64_t revision) {
+  Compare compare;
+  compare.set_target(Compare::MOD);
+  compare.set_result(Compare::EQUAL);
+  compare.set_key(key);
+  compare.set_mod_revision(revision);
+  return compare;
+}
+
 Compare none_below(const std::string& prefix) {
   return creation(Compare::EQUAL, prefix, 0, end_of_prefix(prefix));
 }
@@ -67,6 +76,19 @@ RequestOp put(const std::string& key, LeaseId lease) {
   RequestOp operation;
   operation.mutable_request_put()->set_key(key);
   operation.mutable_request_put()->set_lease(lease);
+  return operation;
+}
+
+RequestOp put_value(const std::string& key, const std::string& value) {
+  RequestOp operation;
+  operation.mutable_request_put()->set_key(key);
+  operation.mutable_request_put()->set_value(value);
+  return operation;
+}
+
+RequestOp get_value(const std::string& key) {
+  RequestOp operation;
+  operation.mutable_request_range()->set_key(key);
   return operation;
 }
 
@@ -102,7 +124,11 @@ std::string end_of_prefix(std::string prefix) {
 std::vector<Key> read_keys(const etcdserverpb::RangeResponse& response) {
   std::vector<Key> keys;
   for (const etcdserverpb::KeyValue& found : response.kvs()) {
-    keys.push_back({found.key(), found.create_revision(), found.lease()});
+    keys.push_back({.name = found.key(),
+                    .created = found.create_revision(),
+                    .lease = found.lease(),
+                    .changed = found.mod_revision(),
+                    .value = found.value()});
   }
   return keys;
 }

@@ -18,17 +18,21 @@ struct Txn {
 };
 etcdserverpb::TxnRequest to_request(const Txn& txn);
 
-// Conditions compare the revisions in which keys were created.
+// Conditions compare the revisions in which keys were created, or the latest write.
 etcdserverpb::Compare exists(const std::string& key);
 etcdserverpb::Compare absent(const std::string& key);
 etcdserverpb::Compare created_in(const std::string& key, std::int64_t revision);
+etcdserverpb::Compare changed_in(const std::string& key, std::int64_t revision);
 etcdserverpb::Compare none_below(const std::string& prefix);
 /// No key of the prefix was created before this revision. Fails if the prefix is empty: etcd then
 /// compares revision 0.
 etcdserverpb::Compare none_below_before(const std::string& prefix, std::int64_t revision);
 
 etcdserverpb::RequestOp put(const std::string& key, LeaseId lease);
+/// Without a lease.
+etcdserverpb::RequestOp put_value(const std::string& key, const std::string& value);
 etcdserverpb::RequestOp get(const std::string& key);
+etcdserverpb::RequestOp get_value(const std::string& key);
 /// `count` keys of the prefix, the newest first, that were created up to this revision (0: all).
 etcdserverpb::RequestOp newest(const std::string& prefix, std::int64_t count,
                                std::int64_t created_until = 0);

@@ -48,9 +48,9 @@ TimePoint later(TimePoint time, Duration by) {
 }
 
 /// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, tables
-/// of rows to lock, of leases, and of numbers. Names the session after the run, whose schema is spared
-/// as long as it lasts (a transaction pooler passes the name on). Answers with the server process.
-/// `before` and `after` are further statements, such as settings.
+/// of rows to lock, of leases and records, and of numbers. Names the session after the run, whose
+/// schema is spared as long as it lasts (a transaction pooler passes the name on). Answers with the
+/// server process. `before` and `after` are further statements, such as settings.
 Statement make_schema(const std::string& schema, const std::string& before,
                       const std::string& after) {
   // The lock keeps two clients from creating it at the same time, when one would fail. Its pair of
@@ -65,6 +65,7 @@ CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1;
 CREATE TABLE IF NOT EXISTS {0}.lock_row (key text PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS {0}.lease (key text PRIMARY KEY, owner text, locked_at timestamptz NOT NULL, lock_until timestamptz NOT NULL);
 CREATE TABLE IF NOT EXISTS {0}.counted (key text PRIMARY KEY, version bigint NOT NULL, value bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS {0}.observed_lease (key text PRIMARY KEY, record text NOT NULL);
 {2}
 SELECT pg_backend_pid();
 )",

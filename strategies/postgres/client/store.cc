@@ -74,7 +74,7 @@ class PostgresStore : public Store {
       const auto there = ask("SELECT 1 FROM pg_namespace WHERE nspname = $1", {schema});
       if (!there) return tl::unexpected(there.error());
       if (there->rows == 0) continue;
-      for (const char* table : {"lock_row", "lease", "counted"}) {
+      for (const char* table : {"lock_row", "lease", "observed_lease", "counted"}) {
         const auto deleted = ask(
             fmt::format("DELETE FROM {}.{} WHERE key = ANY ($1)", schema, table), {array_of(own)});
         if (!deleted) return tl::unexpected(deleted.error());

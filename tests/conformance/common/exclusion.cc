@@ -1,7 +1,7 @@
 #include <barrier>
 #include <future>
 
-#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/waiter.h"
 
 namespace lockbench::test {
 namespace {
@@ -162,6 +162,32 @@ std::string fencing_as_declared(const Descriptor& descriptor) {
   return {};
 }
 
+/// A semaphore lets in as many as there are permits, and the next one when any of them leaves.
+std::string as_many_are_inside_as_permitted(const Descriptor& descriptor) {
+  constexpr std::size_t kPermits = 3;
+  StrategyOptions options = impatient(descriptor);
+  options.permits = kPermits;
+  Bench bench(descriptor, options);
+  std::vector<std::unique_ptr<Client>> holders;
+  std::vector<Lease> leases;
+  for (std::size_t i = 0; i < kPermits; ++i) {
+    holders.push_back(bench.client());
+    leases.push_back(granted(holders.back()->try_once(bench.key()), "a permit: "));
+  }
+  const auto stranger = bench.client();
+  if (stranger->try_once(bench.key()).lease) return "more are inside than permitted";
+  for (const std::size_t leaves : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
+    Waiter waiter(bench.client(), bench.key());
+    if (!waiter.waits()) return "it did not wait";
+    holders[leaves]->give_back(leases[leaves]);
+    (void)granted(waiter.join(), "after a release: ");
+    if (stranger->try_once(bench.key()).lease) return "more are inside than permitted";
+    waiter.client().give_back(*waiter.join().lease);
+    leases[leaves] = granted(holders[leaves]->try_once(bench.key()), "again: ");
+  }
+  return {};
+}
+
 /// Whether each lock of a client can be released alone.
 bool releases_one_by_one(const Descriptor& descriptor) {
   return excludes(descriptor) && !descriptor.traits.released_together;
@@ -171,6 +197,7 @@ bool excludes_listening(const Descriptor& descriptor) {
   return excludes(descriptor) && can_notify(descriptor);
 }
 bool is_control(const Descriptor& descriptor) { return !excludes(descriptor); }
+bool has_permits(const Descriptor& descriptor) { return descriptor.traits.permits; }
 
 bool takes_no_lock(const Descriptor& descriptor) { return descriptor.traits.updates; }
 
@@ -184,6 +211,7 @@ std::vector<Property> exclusion_properties() {
   return {{"NoUpdateIsLost", excludes, no_update_is_lost},
           {"NoUpdateIsLostListening", excludes_listening, no_update_is_lost_listening},
           {"UpdatesAreLost", is_control, updates_are_lost},
+          {"AsManyAreInsideAsPermitted", has_permits, as_many_are_inside_as_permitted},
           {"KeysAreIndependent", releases_one_by_one, keys_are_independent},
           {"ReentryAsDeclared", excludes, reentry_as_declared},
           {"FencingAsDeclared", excludes, fencing_as_declared}};

@@ -10,14 +10,15 @@ namespace lockbench::test {
 namespace {
 
 /// Keys that the descriptor does not name, or that should be gone: if nothing is held, only a key
-/// for fencing numbers may stay.
+/// for fencing numbers may stay, or the record of a lease by observation.
 std::string leftovers(const Bench& bench, TestStore& tested, bool held) {
   const std::vector<std::string> named = bench.named_keys();
   std::string found;
   int counters = bench.descriptor().traits.fencing ? 1 : 0;
   for (const std::string& key : tested.keys()) {
     const bool known = std::find(named.begin(), named.end(), key) != named.end();
-    const bool may_stay = held || (key != bench.key() && counters-- > 0);
+    const bool may_stay =
+        held || bench.descriptor().traits.observed || (key != bench.key() && counters-- > 0);
     if (!known || !may_stay) found += " " + key;
   }
   return found;
@@ -56,8 +57,8 @@ std::string nothing_stays_of_a_listener(const Descriptor& descriptor) {
 /// and fencing numbers.
 bool stays_as_declared(const std::string& key, const Bench& bench) {
   const Traits& traits = bench.descriptor().traits;
-  const bool endless =
-      traits.expiry == Expiry::none || traits.release_check == OwnerCheck::local_clock;
+  const bool endless = traits.expiry == Expiry::none || traits.observed ||
+                       traits.release_check == OwnerCheck::local_clock;
   const std::vector<std::string> named = bench.named_keys();
   return std::find(named.begin(), named.end(), key) != named.end() &&
          (key == bench.key() ? endless : traits.fencing);

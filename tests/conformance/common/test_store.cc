@@ -1,7 +1,9 @@
 #include "tests/conformance/common/test_store.h"
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "strategies/carrier.h"
 #include "tests/conformance/common/bench.h"
 #include "tests/support/main.h"
 
@@ -49,6 +51,15 @@ bool TestStore::exists(const std::string& key) {
 
 bool TestStore::becomes_empty() {
   return comes_true([this] { return keys().empty(); });
+}
+
+std::optional<TimePoint> end_of_record(std::string_view record) {
+  constexpr std::string_view kDuration = "\"leaseDurationSeconds\":";
+  const std::size_t at = record.find(kDuration);
+  if (at == std::string_view::npos) return std::nullopt;
+  const double left = std::atof(std::string(record.substr(at + kDuration.size())).c_str());
+  return Carrier::current().now() +
+         std::chrono::microseconds(static_cast<std::int64_t>(left * 1e6));
 }
 
 std::string url_of(std::uint16_t port) { return shared_store().server().url_form().on({port}); }

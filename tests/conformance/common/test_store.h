@@ -52,6 +52,10 @@ class TestStore {
   bool becomes_empty();
 };
 
+/// When a candidate that begins to watch this record of a lease by observation now may take it
+/// over; nothing if it is not one.
+std::optional<TimePoint> end_of_record(std::string_view record);
+
 /// The option value for a server of the suite's kind on this port of 127.0.0.1.
 std::string url_of(std::uint16_t port);
 

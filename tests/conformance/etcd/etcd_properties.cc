@@ -112,13 +112,17 @@ std::string late_creation_leaves_no_contender(const Descriptor& descriptor) {
   return shared_store().becomes_empty() ? "" : "a contender is left in the queue";
 }
 
+bool has_session(const Descriptor& descriptor) {
+  return descriptor.traits.expiry == Expiry::session;
+}
+
 }  // namespace
 
 std::vector<Property> etcd_properties() {
-  return {{"DeadPredecessorHandsNothingOn", always, dead_predecessor_hands_nothing_on},
+  return {{"DeadPredecessorHandsNothingOn", has_session, dead_predecessor_hands_nothing_on},
           {"StoppedHolderIsSucceededInTime", always, stopped_holder_is_succeeded_in_time},
-          {"RevokedSessionIsLearnedOf", always, revoked_session_is_learned_of},
-          {"LateCreationLeavesNoContender", always, late_creation_leaves_no_contender}};
+          {"RevokedSessionIsLearnedOf", has_session, revoked_session_is_learned_of},
+          {"LateCreationLeavesNoContender", has_session, late_creation_leaves_no_contender}};
 }
 
 }  // namespace lockbench::test

@@ -47,8 +47,8 @@ class EtcdTestStore : public TestStore {
   /// The common prefix of a lock's keys, which is the lock's key.
   std::vector<std::string> keys() override;
   std::vector<std::string> staying() override;
-  /// The end is postponed for as long as the client lives.
-  std::optional<TimePoint> end_of(const std::string&) override { return std::nullopt; }
+  /// A session's is postponed for as long as the client lives.
+  std::optional<TimePoint> end_of(const std::string& key) override;
   void take_away(const std::vector<std::string>& keys) override;
   int other_connections() override;
   /// All contenders in queues except the first of each.

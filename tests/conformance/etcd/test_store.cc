@@ -161,6 +161,11 @@ std::vector<std::string> EtcdTestStore::staying() {
   return leaseless;
 }
 
+std::optional<TimePoint> EtcdTestStore::end_of(const std::string& key) {
+  for (const auto& found : probe_.keys(key + "/record")) return end_of_record(found.value());
+  return std::nullopt;
+}
+
 void EtcdTestStore::take_away(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) probe_.remove_all(key + "/");
 }

@@ -82,6 +82,11 @@ std::vector<std::string> PostgresTestStore::keys() {
        look.ask(fmt::format("SELECT key FROM {}.lease WHERE owner IS NOT NULL", kSchema))) {
     keys.push_back(row);
   }
+  for (const std::string& row : look.ask(fmt::format(
+           "SELECT key FROM {}.observed_lease WHERE record::json->>'holderIdentity' <> ''",
+           kSchema))) {
+    keys.push_back(row);
+  }
   return keys;
 }
 
@@ -92,7 +97,11 @@ std::optional<TimePoint> PostgresTestStore::end_of(const std::string& key) {
                   "WHERE key = $1 AND owner IS NOT NULL",
                   kSchema),
       {key});
-  if (left.empty()) return std::nullopt;
+  if (left.empty()) {
+    const auto records = look.ask(
+        fmt::format("SELECT record FROM {}.observed_lease WHERE key = $1", kSchema), {key});
+    return records.empty() ? std::nullopt : end_of_record(records.front());
+  }
   return Carrier::current().now() +
          std::chrono::microseconds(static_cast<std::int64_t>(std::stod(left.front()) * 1e6));
 }
@@ -100,7 +109,9 @@ std::optional<TimePoint> PostgresTestStore::end_of(const std::string& key) {
 void PostgresTestStore::take_away(const std::vector<std::string>& keys) {
   PostgresProbe look = probe();
   for (const std::string& key : keys) {
-    look.ask(fmt::format("DELETE FROM {}.lease WHERE key = $1", kSchema), {key});
+    for (const char* table : {"lease", "observed_lease"}) {
+      look.ask(fmt::format("DELETE FROM {}.{} WHERE key = $1", kSchema, table), {key});
+    }
   }
   look.ask(
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "

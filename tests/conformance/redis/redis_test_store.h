@@ -35,12 +35,13 @@ class RedisTestStore : public TestStore {
     return std::make_unique<RedisMonitor>(server().port());
   }
 
-  /// From the key's TTL, or from the time of day in its value.
+  /// From the key's TTL, or from the duration or time of day in its value.
   std::optional<TimePoint> end_of(const std::string& key) override {
     RedisProbe& redis = probe();
     const auto left = redis.time_to_live(key);
     if (left) return Carrier::current().now() + *left + kTick;
     const std::string value = redis.ask({"TYPE", key}) == "string" ? redis.get(key) : "";
+    if (const auto end = end_of_record(value)) return *end + kTick;
     std::int64_t expiry = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), expiry);
     constexpr std::int64_t kTimesOfDay = 1'000'000'000'000;

@@ -32,7 +32,9 @@ std::string end_of_the_session_is_known(const Descriptor& descriptor) {
   ZookeeperProbe::end_session(port, session);
   proxy->lead_to(port);
   const Lease next = granted(waiter.join(), "the next: ");
-  if (*next.fencing <= *held.fencing) return "fencing numbers do not grow";
+  if (descriptor.traits.fencing && *next.fencing <= *held.fencing) {
+    return "fencing numbers do not grow";
+  }
   if (!comes_true([&] { return held.state->lost_at().has_value(); })) {
     return "the lease does not know that it is lost";
   }
@@ -154,13 +156,18 @@ std::string late_grant_is_not_handed_out(const Descriptor& descriptor) {
   return {};
 }
 
+/// Each waiter watches the node ahead of it.
+bool is_queue(const Descriptor& descriptor) {
+  return is_fair(descriptor) && !descriptor.traits.permits;
+}
+
 }  // namespace
 
 std::vector<Property> zookeeper_properties() {
   return {{"EndOfTheSessionIsKnown", always, end_of_the_session_is_known},
           {"ABrokenConnectionCostsNothing", always, a_broken_connection_costs_nothing},
           {"BeliefEndsBeforeTheSession", always, belief_ends_before_the_session},
-          {"DeadContendersChangeNoTurns", is_fair, dead_contenders_change_no_turns},
+          {"DeadContendersChangeNoTurns", is_queue, dead_contenders_change_no_turns},
           {"UnansweredNodeIsGivenUpLater", always, unanswered_node_is_given_up_later},
           {"LateGrantIsNotHandedOut", always, late_grant_is_not_handed_out}};
 }

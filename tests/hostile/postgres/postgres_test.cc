@@ -145,6 +145,7 @@ class PostgresSpeaker : public Speaker {
     const auto has = [&](std::string_view part) { return sql.find(part) != std::string::npos; };
     if (has("pg_backend_pid")) return one_value("42");
     if (has("unlock") || has("pg_cancel")) return one_value("t");
+    if (sql.starts_with("SELECT") && has("observed_lease")) return columns(1) + done("SELECT 0");
     if (sql.starts_with("SELECT") || sql.starts_with("SET LOCAL") || sql.starts_with("WITH")) {
       return one_value(has("nextval") ? "7" : "1");
     }

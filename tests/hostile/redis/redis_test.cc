@@ -43,13 +43,9 @@ std::optional<RedisCommand> read_command(std::string_view bytes) {
 
 /// The name of the command, or of its script.
 std::string_view name_of(const std::vector<std::string>& words) {
-  namespace scripts = redis::scripts;
   if (!words[0].starts_with("EVAL")) return words[0];
-  for (const redis::Script& script :
-       {scripts::release_if_token, scripts::renew_if_token, scripts::reentrant_acquire,
-        scripts::reentrant_release, scripts::reentrant_renew, scripts::fenced_acquire,
-        scripts::queue, scripts::read_write}) {
-    if (words.at(1) == script.sha1 || words.at(1) == script.source) return script.name;
+  for (const redis::Script* script : redis::scripts::kAll) {
+    if (words.at(1) == script->sha1 || words.at(1) == script->source) return script->name;
   }
   return "unknown script";
 }
@@ -82,6 +78,8 @@ class RedisSpeaker : public Speaker {
     if (name == "SET") return stale_ ? "$-1\r\n" : "+OK\r\n";
     if (name == "SETNX") return stale_ ? ":0\r\n" : ":1\r\n";
     if (name == "GETSET") return stale_ ? "$1\r\n1\r\n" : "$-1\r\n";
+    if (name == "put_if_same") value_ = words.at(4);
+    if (name == "GET" && !stale_ && value_.empty()) return "$-1\r\n";
     if (name == "GET") return stale_ ? "$1\r\n1\r\n" : text(value_);
     if (name == "BLPOP") return "*-1\r\n";
     if (name == "INFO") return text("# Server\r\nrun_id:1\r\nused_cpu_user:1\r\n");
@@ -92,8 +90,9 @@ class RedisSpeaker : public Speaker {
     if (name == "fenced_acquire") return ":7\r\n";
     if (name == "reentrant_acquire") return "$-1\r\n";
     if (name == "queue" && words.at(7) == "ask") return "*2\r\n:1\r\n:7\r\n";
-    const bool takes = words.size() > 6 && (words[6] == "write" || words[6] == "read");
-    if (name == "read_write" && takes) return "$-1\r\n";
+    const bool takes =
+        words.size() > 6 && (words[6] == "write" || words[6] == "read" || words[6] == "acquire");
+    if ((name == "read_write" || name == "semaphore") && takes) return "$-1\r\n";
     const bool known = name == "AUTH" || name == "SELECT";
     return name == "PING" ? "+PONG\r\n" : known ? "+OK\r\n" : ":1\r\n";
   }
@@ -173,11 +172,13 @@ std::optional<bool> grants(const HostileServer::Exchange& exchange) {
   if (name == "SETNX") return sent == ":1\r\n";
   if (name == "GETSET") return is_nil(sent) || sent == "$1\r\n1\r\n";
   if (name == "SET") return is_ok(sent);
+  if (name == "put_if_same") return sent == ":1\r\n";
   if (name == "EXPIRE") return sent == ":1\r\n" || sent == "+QUEUED\r\n";
   if (name == "EXEC") return sent == "*2\r\n:1\r\n:1\r\n";
   if (name == "WAIT" || name == "fenced_acquire") return is_number(sent, 1);
   if (name == "reentrant_acquire") return is_nil(sent);
   if (name == "read_write" && words.size() > 6 && words[6] == "write") return is_nil(sent);
+  if (name == "semaphore" && words.size() > 6 && words[6] == "acquire") return is_nil(sent);
   if (name == "queue" && words.at(7) == "ask") {
     return sent.starts_with("*2\r\n:1\r\n") && is_number(sent.substr(8), 1);
   }

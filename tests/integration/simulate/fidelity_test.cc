@@ -214,7 +214,7 @@ class RandomCommands {
   Line script() {
     namespace scripts = redis::scripts;
     const std::string owner = pick({"a", "b", "c"});
-    switch (below(9)) {
+    switch (below(11)) {
       case 0:
         return run(scripts::release_if_token, {key_of("text")}, {owner});
       case 1:
@@ -233,6 +233,13 @@ class RandomCommands {
         Line args{owner, milliseconds(), command};
         if (command == "write") args.push_back(pick({"0", milliseconds()}));
         return run(scripts::read_write, {"rw"}, args);
+      }
+      case 7:
+        return run(scripts::put_if_same, {key_of("text")}, {value(), pick({"", value()})});
+      case 8: {
+        Line args{owner, milliseconds(), pick({"acquire", "acquire", "release"}), "2"};
+        if (below(3) == 0) args.resize(2);
+        return run(scripts::semaphore, {"semaphore"}, args);
       }
       default: {
         const Line keys{"q", "q:queue", "q:liveness", "q:numbers"};

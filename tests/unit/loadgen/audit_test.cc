@@ -65,6 +65,16 @@ TEST(Audit, AnOverlapLastsWhileAConflictingPairIsInside) {
   }
 }
 
+TEST(Audit, OfASemaphoreCountsWhoAreTooMany) {
+  Audit audit(1, kOrigin, 2);
+  for (const int time : {0, 10, 20}) {
+    audit.enter(0, 0, kExclusive, std::nullopt, {}, at(time));
+    EXPECT_EQ(audit.totals(at(time)).overlaps, time < 20 ? 0U : 1U);
+  }
+  audit.leave(0, kExclusive, at(50));
+  EXPECT_EQ(audit.totals(at(90)).overlap_time, nanoseconds(30));
+}
+
 TEST_F(AuditTest, AnOverlapCountsWhileItLasts) {
   enter(0);
   enter(10);

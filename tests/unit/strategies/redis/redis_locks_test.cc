@@ -91,6 +91,35 @@ TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
 }
 
+TEST_F(RedisLockTest, ThePermitsOfASemaphoreEndOneByOne) {
+  options_.permits = 2;
+  RedisClient &a = client("redis-semaphore"), &b = client("redis-semaphore"),
+              &c = client("redis-semaphore");
+  const TimePoint start = clock_.now();
+  const Lease short_one = a.must_acquire(5s), long_one = b.must_acquire(30s);
+  EXPECT_EQ(c.acquire().outcome, AcquireOutcome::refused);
+  clock_.advance(4950ms);
+  // Less is left than a poll interval.
+  EXPECT_EQ(c.acquire(5s, 1s).outcome, AcquireOutcome::acquired);
+  EXPECT_EQ(clock_.now() - start, 5s);
+  EXPECT_EQ(a.lock->release(short_one).outcome, ReleaseOutcome::not_owner);
+  EXPECT_EQ(a.lock->renew(short_one, 5s).outcome, RenewOutcome::not_owner);
+  EXPECT_EQ(b.lock->renew(long_one, 5s).outcome, RenewOutcome::renewed);
+  EXPECT_EQ(b.lock->release(long_one).outcome, ReleaseOutcome::released);
+  clock_.advance(6s);
+  EXPECT_EQ(redis_.ttl("k"), std::nullopt);
+  EXPECT_EQ(redis_.keys(), 0U) << "the key ends with its last permit";
+}
+
+TEST_F(RedisLockTest, ALeaseByObservationIsRenewedByAServerThatForgotItsScripts) {
+  const Lease lease = client("redis-observed-lease").must_acquire(15s);
+  for (int restart = 0; restart < 3; ++restart) {
+    redis_.forget_scripts();
+    renew_for(10s);
+    EXPECT_TRUE(lease.state->valid_at(clock_.now()));
+  }
+}
+
 TEST_F(RedisLockTest, AnInnerAcquisitionSetsTheValidityOfTheOuterLeaseToo) {
   RedisClient& a = client("redis-reentrant");
   const TimePoint start = clock_.now();

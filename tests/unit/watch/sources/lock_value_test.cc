@@ -50,6 +50,8 @@ TEST(LockValue, AKeyOfRedisWithoutAnOwnerIsNoLock) {
   };
   EXPECT_FALSE(read(R"({"a":1})"));
   EXPECT_EQ(read(R"({"owner":"a"})")->holders.at(0).owner, "a");
+  EXPECT_TRUE(read(R"({"owner":"a"})")->no_ttl);
+  EXPECT_FALSE(read(R"({"holder":"a","leaseDurationSeconds":1.5})")->no_ttl) << "by observation";
   EXPECT_TRUE(read(R"({"holder":""})")->holders.empty());
   EXPECT_EQ(read("ADDED:2021-05-12T13:31:45Z@h")->holders.at(0).owner, "h");
 }
@@ -61,6 +63,8 @@ TEST(LockValue, ARecordNamesItsHolder) {
   EXPECT_TRUE(lease->is_record);
   EXPECT_EQ(lease->owner, "pod-1");
   EXPECT_EQ(lease->lasts, seconds(15));
+  EXPECT_EQ(read_lock_value(R"({"holder":"a","leaseDurationSeconds":1.25})")->lasts,
+            std::chrono::milliseconds(1250));
   EXPECT_EQ(owner_in(R"({"owner" : "a", "since": 7})"), "a");
   EXPECT_EQ(owner_in(R"({"holder":"b","text":"cut)"), "b");
 }
