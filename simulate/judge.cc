@@ -257,8 +257,12 @@ void Judge::check_free(int key) {
   const TimePoint wanted = own.view.wanted_since();
   if (wanted == TimePoint::max() || troubled_until_ > now()) return;
   constexpr Duration kSoon = std::chrono::seconds(5), kEach = std::chrono::seconds(2);
-  Duration bound = kSoon + 4 * terms_.timeout + kEach * terms_.clients + terms_.slack;
-  if (!own.released) bound += 2 * terms_.longest_ttl + kSoon + strategy_.traits.kept_longer;
+  Duration bound = kSoon + 4 * terms_.timeout;
+  // Otherwise it may be taken until it expires, and dead clients may stand before the others.
+  if (!own.released) {
+    bound += 2 * terms_.longest_ttl + kSoon + kEach * terms_.clients + terms_.slack +
+             strategy_.traits.kept_longer;
+  }
   const Duration waited = now() - std::max(wanted, troubled_until_);
   if (waited <= bound) return;
   find(Oracle::liveness, kStuck,
@@ -274,7 +278,7 @@ void Judge::ended(const Nodes& nodes) {
   if (finding_) return;
   // Longer than what a queue remembers of waiting clients.
   constexpr Duration kRemembered = std::chrono::seconds(10);
-  const Duration settling = 2 * terms_.longest_ttl + strategy_.traits.kept_longer + terms_.slack;
+  const Duration settling = terms_.longest_ttl + strategy_.traits.kept_longer + terms_.slack;
   world_->carrier().wait(nullptr, now() + settling + kRemembered, {});
   if (troubled_until_ > now()) return;
   // A lock that is taken over instead of expiring stays after any failure.
