@@ -138,6 +138,7 @@ void Judge::struck(Disturbance kind, TimePoint until) {
 void Judge::asks(int client, int key, const std::string& name) {
   claims_[{client, key}] = Claim{.name = name, .mark = audit_.begin_acquire(key)};
   once_claimed_.emplace(client, name);
+  lock(key).name = name;
   lock(key).view.asks(now());
 }
 
@@ -243,13 +244,12 @@ void Judge::died(int client, int key) {
 
 void Judge::serves(int client, std::string_view name) {
   if (world_ == nullptr || !once_claimed_.contains({client, std::string(name)})) return;
-  const bool claimed = std::ranges::any_of(claims_, [&](const auto& one) {
-    return one.first.first == client && one.second.name == name;
+  const bool held = std::ranges::any_of(claims_, [&](const auto& one) {
+    return one.first.first == client && one.second.lease && one.second.name == name;
   });
-  if (claimed) return;
+  if (held) return;
   find(Oracle::late_renewal, 0,
-       fmt::format("client-{} renews {}, which it does not hold and has not asked for", client,
-                   name));
+       fmt::format("client-{} renews {}, which it does not hold", client, name));
 }
 
 void Judge::check_free(int key) {
@@ -274,8 +274,23 @@ std::unique_ptr<Env> Judge::watch_service(int client, std::unique_ptr<Env> env) 
   return std::make_unique<ServiceEnv>(*this, client, std::move(env));
 }
 
+bool Judge::is_released(const std::string& name) const {
+  // Locks of one name are in different databases.
+  const auto of_name = [&](const Lock& one) { return one.name == name; };
+  return std::ranges::any_of(locks_, of_name) && std::ranges::all_of(locks_, [&](const Lock& one) {
+           return !of_name(one) || one.released;
+         });
+}
+
 void Judge::ended(const Nodes& nodes) {
   if (finding_) return;
+  for (const auto& node : nodes) {
+    for (const std::string& key : node->keys()) {
+      if (!is_released(key)) continue;
+      find(Oracle::left_behind, kStuck,
+           fmt::format("the key {} is still there, though its last holder has released it", key));
+    }
+  }
   // Longer than what a queue remembers of waiting clients.
   constexpr Duration kRemembered = std::chrono::seconds(10);
   const Duration settling = terms_.longest_ttl + strategy_.traits.kept_longer + terms_.slack;
@@ -291,7 +306,8 @@ void Judge::ended(const Nodes& nodes) {
           strategy_.key_suffixes,
           [&](std::string_view suffix) { return !suffix.empty() && key.ends_with(suffix); });
       if (!may_stay)
-        find(Oracle::left_behind, kStuck, fmt::format("the key {} is still there", key));
+        find(Oracle::left_behind, kStuck,
+             fmt::format("the key {} is still there after its TTL", key));
     }
   }
 }

@@ -23,8 +23,8 @@ enum class Oracle {
   lost_update,   ///< at a resource that checks fencing numbers, if the lock has some
   fencing,       ///< a number that is not above those granted before the request
   liveness,      ///< a free lock is not granted
-  left_behind,   ///< keys in the store after all releases and TTLs
-  late_renewal,  ///< a renewal of a lock that its client has released, or was not granted
+  left_behind,   ///< keys in the store after all releases, or after all TTLs
+  late_renewal,  ///< a renewal of a lock that its client does not hold
   lost_lease,  ///< a renewed lease ends during the hold, though nothing went wrong since its grant
 };
 std::string_view to_string(Oracle oracle);
@@ -87,6 +87,7 @@ class Judge final : public Watcher {
   };
   struct Lock {
     LockView view;
+    std::string name;                        ///< empty: nobody has asked for it
     std::uint64_t version = 0, highest = 0;  ///< of the resource; of the numbers that it has seen
     bool believed = true;                    ///< its last writer believed that it held the lock
     bool released = false;  ///< the last holder has released it, with nothing in the way
@@ -97,6 +98,8 @@ class Judge final : public Watcher {
   void write(int client, int key, const Claim& claim);
   void check_overlap(int client, int key, const Claim& entering);
   void check_free(int key);
+  /// Whether a key of this name, if it exists, is a lock that nobody has.
+  bool is_released(const std::string& name) const;
   /// Whether nothing has gone wrong since then, nor shortly before.
   bool calm_since(TimePoint since) const;
   /// Whether a fault that has struck, or a lease that ended early, has one of these outcomes.
