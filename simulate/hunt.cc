@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <utility>
 
 #include "simulate/hunted_lock.h"
 #include "strategies/number.h"
@@ -197,19 +199,20 @@ bool read_faults(std::string_view text, Trial& trial) {
   }
 }
 
+constexpr std::array<std::pair<std::string_view, std::optional<int> Trial::*>, 3> kSizes{
+    {{"clients", &Trial::clients}, {"sections", &Trial::sections}, {"changes", &Trial::changes}}};
+
 bool read_part(std::string_view part, Trial& trial) {
-  const std::size_t equal = part.find('=');
-  if (equal == std::string_view::npos) return false;
-  const std::string_view name = part.substr(0, equal), value = part.substr(equal + 1);
+  const std::size_t equal = std::min(part.find('='), part.size());
+  const std::string_view name = part.substr(0, equal);
+  const std::string_view value = part.substr(std::min(equal + 1, part.size()));
   if (name == "faults") return read_faults(value, trial);
+  const auto* const size =
+      std::ranges::find(kSizes, name, [](const auto& one) { return one.first; });
   const auto number = parse_number<int>(value);
-  if (!number || *number < 0) return false;
-  std::optional<int>* const place = name == "clients"    ? &trial.clients
-                                    : name == "sections" ? &trial.sections
-                                    : name == "changes"  ? &trial.changes
-                                                         : nullptr;
-  if (place != nullptr) *place = number;
-  return place != nullptr;
+  if (size == kSizes.end() || !number || *number < 0) return false;
+  trial.*size->second = number;
+  return true;
 }
 
 /// The trials that are one step smaller, the much smaller ones first.
@@ -260,9 +263,9 @@ tl::expected<Trial, std::string> Trial::parse(std::string_view text) {
 
 std::string Trial::to_string() const {
   std::string text = std::to_string(seed);
-  if (clients) text += fmt::format(",clients={}", *clients);
-  if (sections) text += fmt::format(",sections={}", *sections);
-  if (changes) text += fmt::format(",changes={}", *changes);
+  for (const auto& [name, size] : kSizes) {
+    if (this->*size) text += fmt::format(",{}={}", name, *(this->*size));
+  }
   if (faults) {
     text += faults->empty() ? ",faults=none" : fmt::format(",faults={}", fmt::join(*faults, "+"));
   }

@@ -16,8 +16,8 @@ namespace lockbench::simulate {
 /// Shrinking leaves some out.
 struct Trial {
   std::uint64_t seed = 0;
-  std::optional<int> clients, sections, changes;  ///< at most so many
-  std::optional<std::vector<int>> faults;         ///< of those drawn, these, from 0
+  std::optional<int> clients{}, sections{}, changes{};  ///< at most so many
+  std::optional<std::vector<int>> faults{};             ///< of those drawn, these, from 0
 
   /// Reads "17" or "17,clients=2,sections=5,changes=0,faults=0+3" (any of these; faults=none). The
   /// error quotes it and says what is allowed.
