@@ -15,7 +15,6 @@ namespace lockbench::simulate {
 namespace {
 
 using namespace std::chrono_literals;
-using loadgen::DurationDistribution;
 
 constexpr std::uint64_t kScene = 2;  // the stream of random numbers that draws a trial
 constexpr int kMostFaults = 3;

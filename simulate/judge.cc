@@ -24,12 +24,6 @@ constexpr unsigned bits(T... values) {
   return (bit(values) | ...);
 }
 
-using enum Disturbance;
-constexpr unsigned kPartitions = bits(partition, partition_to, partition_from);
-constexpr unsigned kForgets = bits(store_kill, failover, eviction);
-/// Answers get lost.
-constexpr unsigned kUnanswered =
-    kPartitions | bits(store_kill, store_freeze, failover, delay, client_pause, client_kill);
 /// Not a fault: a lease has ended before its release had.
 constexpr unsigned kOverran = 1U << 31;
 
@@ -39,31 +33,38 @@ struct Occasion {
   std::string_view scenario;
   unsigned faults;
 };
-constexpr std::array kOccasions{
-    Occasion{"store-restart-empty", kForgets},
-    Occasion{"redlock-node-restart-empty", kForgets},
-    Occasion{"failover", bit(failover)},
-    Occasion{"failover-fenced", bit(failover)},
-    Occasion{"failover-wrong-replica", bit(failover)},
-    Occasion{"redis-eviction-lru", bit(eviction)},
-    Occasion{"store-clock-jump", bit(clock_step)},
-    Occasion{"redlock-clock-jump", bit(clock_step)},
-    Occasion{"client-clock-ahead", bit(client_clock_step)},
-    Occasion{"holder-clock-behind", bit(client_clock_step)},
-    Occasion{"crash-holding", bit(client_kill)},
-    Occasion{"crash-mid-acquire", bit(client_kill)},
-    Occasion{"lost-answer-acquire", kUnanswered},
-    Occasion{"lost-answer-release", kUnanswered},
-    Occasion{"pause-holding", bit(client_pause)},
-    Occasion{"pause-holding-fenced", bit(client_pause)},
-    Occasion{"partition-holder", kUnanswered & ~bit(client_pause)},
-    Occasion{"overrun-holding", kOverran},
-    Occasion{"overrun-holding-fenced", kOverran},
-    Occasion{"late-release", kOverran},
-    Occasion{"release-race", kOverran | kUnanswered},
-    Occasion{"release-without-holding", kOverran | kUnanswered},
-    Occasion{"foreign-renewal", kOverran | kUnanswered},
-};
+constexpr auto kOccasions = [] {
+  using enum Disturbance;
+  constexpr unsigned kForgets = bits(store_kill, failover, eviction);
+  // Answers get lost.
+  constexpr unsigned kUnanswered = bits(store_kill, store_freeze, failover, partition, partition_to,
+                                        partition_from, delay, client_pause, client_kill);
+  return std::array{
+      Occasion{"store-restart-empty", kForgets},
+      Occasion{"redlock-node-restart-empty", kForgets},
+      Occasion{"failover", bit(failover)},
+      Occasion{"failover-fenced", bit(failover)},
+      Occasion{"failover-wrong-replica", bit(failover)},
+      Occasion{"redis-eviction-lru", bit(eviction)},
+      Occasion{"store-clock-jump", bit(clock_step)},
+      Occasion{"redlock-clock-jump", bit(clock_step)},
+      Occasion{"client-clock-ahead", bit(client_clock_step)},
+      Occasion{"holder-clock-behind", bit(client_clock_step)},
+      Occasion{"crash-holding", bit(client_kill)},
+      Occasion{"crash-mid-acquire", bit(client_kill)},
+      Occasion{"lost-answer-acquire", kUnanswered},
+      Occasion{"lost-answer-release", kUnanswered},
+      Occasion{"pause-holding", bit(client_pause)},
+      Occasion{"pause-holding-fenced", bit(client_pause)},
+      Occasion{"partition-holder", kUnanswered & ~bit(client_pause)},
+      Occasion{"overrun-holding", kOverran},
+      Occasion{"overrun-holding-fenced", kOverran},
+      Occasion{"late-release", kOverran},
+      Occasion{"release-race", kOverran | kUnanswered},
+      Occasion{"release-without-holding", kOverran | kUnanswered},
+      Occasion{"foreign-renewal", kOverran | kUnanswered},
+  };
+}();
 /// Of a resource that trusts the lock.
 constexpr std::array kUnfenced{"pause-holding"sv, "partition-holder"sv, "overrun-holding"sv};
 
