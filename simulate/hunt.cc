@@ -16,7 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kScene = 2;  // the stream of random numbers that draws a trial
+// The stream of random numbers that draws a trial; clients have those from 0 on.
+constexpr std::uint64_t kScene = std::uint64_t{1} << 40;
 constexpr int kMostFaults = 3;
 constexpr int kShrinkingPlays = 400;
 // About so many deliveries and wake-ups belong to a section.

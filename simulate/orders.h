@@ -57,7 +57,7 @@ class Orders {
   }
 
  private:
-  static constexpr std::uint64_t kStream = 1;
+  static constexpr std::uint64_t kStream = std::uint64_t{1} << 41;  // clients have those from 0
   static constexpr std::ptrdiff_t kMostHalvings = 40;
 
   OrderPlan plan_;
