@@ -213,6 +213,7 @@ void FaultPlayer::strike(const RandomFault& fault) {
   struck_kinds_.insert(fault.kind);
   past_.push_back({fault.kind, now, until});
   if (past_.size() > kRemembered) past_.pop_front();
+  struck_.on_strike(fault.kind, until);
   Network& network = struck_.network;
   switch (fault.kind) {
     case Disturbance::partition:

@@ -68,6 +68,7 @@ struct Struck {
   Nodes& nodes;
   std::vector<std::unique_ptr<Host>>& hosts;
   std::function<bool(int client)> holds;
+  std::function<void(Disturbance kind, TimePoint until)> on_strike;
 };
 
 /// Plays the faults, and remembers the latest.

@@ -103,7 +103,8 @@ void Network::send(Wire& wire, Way way, TimePoint departs, std::function<void()>
   const bool out = way == Way::to_server;
   const int here = wire.host.region, there = wire.server.region;
   TimePoint& last = wire.last_arrival[out ? 0 : 1];
-  last = std::max(last, departs + draw(out ? here : there, out ? there : here));
+  last = std::max(
+      last, departs + draw(out ? here : there, out ? there : here) + world_.late(wire.host.number));
   world_.at(last, std::move(arrive));
 }
 

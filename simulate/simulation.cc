@@ -9,6 +9,7 @@
 #include "loadgen/run/live_run.h"
 #include "loadgen/run/local_crew.h"
 #include "results/stats/statistics.h"
+#include "simulate/lock_view.h"
 #include "simulate/spoilt_counter.h"
 #include "strategies/registry.h"
 
@@ -18,71 +19,7 @@ namespace {
 using loadgen::Phase;
 using loadgen::Timing;
 
-// A free lock that is wanted for longer than this is not available: longer than any waiting
-// policy's pauses and than a round trip.
-constexpr Duration kGrace = std::chrono::seconds(1);
 constexpr double kProgressSteps = 100;
-
-/// A key's lock, by what clients do.
-class LockView {
- public:
-  struct Inside {
-    int client;
-    Mode mode;
-    TimePoint since;
-    std::shared_ptr<const LeaseState> lease;
-  };
-
-  explicit LockView(int permits) : permits_(static_cast<std::size_t>(permits)) {}
-
-  void asks(TimePoint now) {
-    ++waiting_;
-    if (!inside_.empty()) return;
-    if (wanted_since_ != TimePoint::max() && waiting_ == 1 && now - idle_since_ > kGrace) {
-      end_outage(idle_since_);
-    }
-    wanted_since_ = std::min(wanted_since_, now);
-  }
-  void gave_up(TimePoint now) {
-    if (--waiting_ == 0) idle_since_ = now;
-  }
-  /// A holder that excludes it, if there is one.
-  const Inside* granted(const Inside& entering) {
-    --waiting_;
-    end_outage(entering.since);
-    const bool fits = entering.mode == Mode::exclusive && inside_.size() < permits_;
-    const auto other = std::ranges::find_if(inside_, [&](const Inside& one) {
-      const bool exclusive = one.mode == Mode::exclusive;
-      return fits ? !exclusive : exclusive || entering.mode == Mode::exclusive;
-    });
-    rival_ = other == inside_.end() ? std::nullopt : std::optional(*other);
-    inside_.push_back(entering);
-    return rival_ ? &*rival_ : nullptr;
-  }
-  void leaves(int client, TimePoint now) {
-    std::erase_if(inside_, [&](const Inside& one) { return one.client == client; });
-    if (inside_.empty() && waiting_ > 0) wanted_since_ = now;
-  }
-  void end_outage(TimePoint now) {
-    const TimePoint since = std::exchange(wanted_since_, TimePoint::max());
-    if (since == TimePoint::max() || now - since <= kGrace) return;
-    outage_ += now - since;
-    longest_ = std::max(longest_, now - since);
-  }
-
-  Duration outage() const { return outage_; }
-  Duration longest() const { return longest_; }
-  bool wanted() const { return waiting_ > 0; }
-
- private:
-  std::size_t permits_;
-  int waiting_ = 0;
-  std::vector<Inside> inside_;
-  std::optional<Inside> rival_;
-  /// Since when it is free and asked for in vain; and since when nobody asks any more.
-  TimePoint wanted_since_ = TimePoint::max(), idle_since_{};
-  Duration outage_{}, longest_{};
-};
 
 class Simulation final : public loadgen::ClientHosts {
  public:
@@ -97,10 +34,16 @@ class Simulation final : public loadgen::ClientHosts {
         locks_(static_cast<std::size_t>(plan.workload.key_count()), LockView(permits())),
         holding_(static_cast<std::size_t>(plan.workload.clients)),
         players_(plan.faults, {world_, network_, nodes_, hosts_,
-                               [this](int client) { return holding_[index(client)] > 0; }}),
+                               [this](int client) { return holding_[index(client)] > 0; },
+                               [this](Disturbance kind, TimePoint until) {
+                                 if (plan_.watcher != nullptr) plan_.watcher->struck(kind, until);
+                               }}),
         by_region_(std::max<std::size_t>(1, plan.regions.size()), loadgen::HistogramSnapshot()) {
     make_machines();
     run_.hosts = this;
+    if (plan.orders.kind != OrderPlan::Kind::drawn) {
+      world_.explore(Orders(plan.orders, plan.workload.clients, seed));
+    }
   }
 
   tl::expected<Outcome, std::string> play(const std::stop_token& stop) {
@@ -115,7 +58,9 @@ class Simulation final : public loadgen::ClientHosts {
     if (auto connected = crew.connect([](int) {}); !connected) {
       return tl::unexpected(connected.error());
     }
+    if (plan_.watcher != nullptr) plan_.watcher->begins(world_);
     const TimePoint ended = drive(crew);
+    if (plan_.watcher != nullptr) plan_.watcher->ended(nodes_);
     return outcome_of(spoilt, ended);
   }
 
@@ -132,8 +77,11 @@ class Simulation final : public loadgen::ClientHosts {
     loadgen::record_services(run, *services, nullptr);
     services->provide<redis::ConnectionFactory>(
         redis::make_connection_factory_on(*dialers_[index(client)]));
-    const auto make = [&host, random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {
-      return std::make_unique<HostEnv>(host, (*random)(), true);
+    const auto make = [this, &host,
+                       random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {
+      auto env = std::make_unique<HostEnv>(host, (*random)(), true);
+      if (plan_.watcher == nullptr) return env;
+      return plan_.watcher->watch_service(host.number, std::move(env));
     };
     services->provide<EnvSource>(std::make_shared<EnvSource>(EnvSource{make}));
     return services;

@@ -17,6 +17,20 @@
 
 namespace lockbench::simulate {
 
+/// Sees a simulation from inside. Called on its fibers.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  /// The clients are connected, and the load begins.
+  virtual void begins(World& world) = 0;
+  /// `until`: it is healed.
+  virtual void struck(Disturbance kind, TimePoint until) = 0;
+  /// The Env of a service of this client, around `env`.
+  virtual std::unique_ptr<Env> watch_service(int client, std::unique_ptr<Env> env) = 0;
+  /// All clients have ended. May wait.
+  virtual void ended(const Nodes& nodes) = 0;
+};
+
 /// One strategy under one workload, on simulated machines.
 struct Plan {
   const Descriptor* strategy = nullptr;
@@ -25,7 +39,9 @@ struct Plan {
   std::vector<Pauses> pauses{};
   Faults faults{};
   RedisSettings redis{};
+  OrderPlan orders{};
   // Of each seed.
+  Watcher* watcher = nullptr;       ///< may be null
   Trace trace{};                    ///< empty: none
   history::Log* history = nullptr;  ///< may be null
   /// Called about a hundred times with the share that is done; empty: not. On the seed's thread.

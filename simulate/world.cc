@@ -182,6 +182,11 @@ void Host::pass_pause() {
   }
 }
 
+void Host::wake_late() {
+  const Duration late = world_.late(number);
+  if (late > Duration::zero()) world_.carrier().wait(nullptr, world_.now() + late, {});
+}
+
 void Host::pause(TimePoint from, Duration length) {
   if (length <= Duration::zero()) return;
   if (world_.traced()) {
@@ -242,7 +247,10 @@ WaitResult HostEnv::wait(Event* event, TimePoint deadline, const std::stop_token
     waiting_ = event;
     WaitResult result = carrier.wait(event, host_.clock.when(deadline), stop);
     waiting_ = nullptr;
-    if (result != WaitResult::stopped) host_.pass_pause();
+    if (result != WaitResult::stopped) {
+      host_.wake_late();
+      host_.pass_pause();
+    }
     if (!host_.dead()) {
       // Only death wakes a sleeper.
       return sleeps && result == WaitResult::signalled ? WaitResult::timed_out : result;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "loadgen/run/duration_distribution.h"
+#include "simulate/orders.h"
 #include "strategies/carrier.h"
 #include "strategies/random.h"
 
@@ -43,6 +44,10 @@ class World {
   /// `act` must not wait.
   void at(TimePoint when, std::function<void()> act);
 
+  void explore(Orders orders) { orders_ = std::move(orders); }
+  /// How much later than else this client's next step comes: a delivery or a wake-up.
+  Duration late(int client) { return orders_ ? orders_->late(client) : Duration::zero(); }
+
   bool traced() const { return static_cast<bool>(trace_); }
   /// "12.000300000 client-3 is granted ...": only if traced().
   void trace(std::string_view who, int number, std::string_view what) const;
@@ -62,6 +67,7 @@ class World {
   Carrier& carrier_;
   const TimePoint began_;
   Random random_;
+  std::optional<Orders> orders_;
   const Trace trace_;
   std::vector<Due> due_;  ///< a heap, the earliest first
   std::uint64_t numbers_ = 0;
@@ -126,6 +132,8 @@ class Host {
   TimePoint resumes(TimePoint time);
   /// Waits while it stands still.
   void pass_pause();
+  /// Its processor runs others first.
+  void wake_late();
   void pause(TimePoint from, Duration length);
   /// A hold begins that is to last so long: it may be struck by a pause.
   void holds(Duration length);

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "cli/commands/commands.h"
+#include "cli/commands/hunt.h"
 #include "cli/console/session.h"
 #include "results/tables/formats.h"
 #include "results/tables/text.h"
@@ -26,6 +26,7 @@ struct SimulateOptions : LoadOptions {
   int seeds = 1;
   std::optional<int> jobs;
   bool expect_safe = false;
+  HuntOptions hunting;
 
   SimulateOptions() { workload.duration = 1min; }
 
@@ -71,6 +72,7 @@ struct SimulateOptions : LoadOptions {
     options.add_flag("expect-safe", expect_safe, "exit 3 if two clients held a lock").effect =
         Effect::command;
     declare_history(options, history);
+    hunting.declare(options);
     options.without(
         {"load", "threads", "trace", "resource", "repeat", "contended-grants", "tls",
          "counter-redis", "redis", "memcached", "zookeeper", "etcd", "postgres", "iterations"},
@@ -81,6 +83,7 @@ struct SimulateOptions : LoadOptions {
 
   void complete(const OptionList& options) {
     LoadOptions::complete(options);
+    hunting.complete(options);
     if (years && options.given("duration")) {
       throw UsageError("--years cannot be combined with --duration");
     }
@@ -91,6 +94,8 @@ struct SimulateOptions : LoadOptions {
     faults = must(loadgen::timetable(std::move(faults), workload.duration), "--fault");
   }
 };
+
+int cores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
 simulate::Faults faults_of(const SimulateOptions& options) {
   simulate::Faults faults;
@@ -114,7 +119,6 @@ std::vector<simulate::Outcome> play(simulate::Plan plan, const SimulateOptions& 
         fmt::format("{} {:.0f} %, {} left", name, 100 * share, results::human_seconds(left)));
   };
   if (options.seeds == 1) plan.on_progress = show;
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   std::vector<std::optional<simulate::Outcome>> outcomes(static_cast<std::size_t>(options.seeds));
   std::atomic<int> next{0};
   std::mutex mutex;
@@ -136,7 +140,7 @@ std::vector<simulate::Outcome> play(simulate::Plan plan, const SimulateOptions& 
   };
   {
     std::vector<Thread> threads;
-    const int jobs = std::min(options.seeds, options.jobs.value_or(cores));
+    const int jobs = std::min(options.seeds, options.jobs.value_or(cores()));
     threads.reserve(static_cast<std::size_t>(jobs));
     for (int i = 0; i < jobs; ++i) {
       threads.push_back(must(Thread::start(work, [&](const std::string& why) {
@@ -184,6 +188,9 @@ int simulate_strategies(const SimulateOptions& options) {
   if (options.strategies.empty()) {
     throw UsageError(
         "simulate needs a strategy: lockbench simulate redis-set-nx-lua --pauses 1%@2s");
+  }
+  if (options.hunting.given()) {
+    return hunt(options, options.hunting, options.jobs.value_or(cores()), options.trace_out);
   }
   results::Result result = begin_result(options.output);
   std::vector<simulate::Plan> plans = plans_of(options, result.skipped);

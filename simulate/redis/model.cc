@@ -201,6 +201,18 @@ std::size_t RedisModel::keys() const {
   return count;
 }
 
+std::vector<std::string> RedisModel::names(WallTime now) const {
+  const auto time = std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch()).count();
+  std::vector<std::string> names;
+  for (const auto& [number, keys] : databases_) {
+    for (const auto& [key, entry] : keys) {
+      if (entry.expires >= time) names.push_back(key);
+    }
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 void RedisModel::remove(std::string_view key) {
   Keys& keys = database();
   if (const auto found = keys.find(key); found != keys.end()) keys.erase(found);

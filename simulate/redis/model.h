@@ -88,6 +88,8 @@ class RedisModel {
   /// As SCRIPT FLUSH, or a restart.
   void forget_scripts();
   std::size_t keys() const;
+  /// Of the keys of all databases that have not expired, in order.
+  std::vector<std::string> names(WallTime now) const;
 
  private:
   friend class LuaScripts;

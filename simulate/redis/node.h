@@ -55,6 +55,9 @@ class RedisNode final : public Server {
   bool fail_over();
   bool evict(bool only_volatile);
 
+  /// The names of its keys that have not expired, in order.
+  std::vector<std::string> keys() const { return data_.names(wall_now()); }
+
  private:
   struct Client;
   struct Replica {

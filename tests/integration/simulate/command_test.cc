@@ -47,6 +47,18 @@ TEST(SimulateCommand, TheSameSeedGivesTheSameTraceByteForByte) {
   EXPECT_FALSE(first == trace("8"));
 }
 
+TEST(SimulateCommand, AHuntFindsNothingAndReplaysATrialByteForByte) {
+  const Scratch scratch;
+  const Outcome hunt = simulate(scratch, {"redis-fenced", "--hunt", "--minutes", "0.02"});
+  EXPECT_EQ(hunt.code, 0) << hunt.out << hunt.err;
+  EXPECT_THAT(hunt.out, HasSubstr("redis-fenced: nothing found: "));
+  const Outcome first = simulate(scratch, {"redis-fenced", "--replay", "7", "--trace-out", "t"});
+  EXPECT_EQ(first.code, 0) << first.out << first.err;
+  EXPECT_THAT(first.out, HasSubstr(" s  client-0  "));
+  EXPECT_THAT(read_file(scratch / "t"), HasSubstr(" client-0 "));
+  EXPECT_EQ(simulate(scratch, {"redis-fenced", "--replay", "7"}).out, first.out);
+}
+
 TEST(SimulateCommand, ExpectSafeFailsIfTwoClientsHeldALock) {
   const Scratch scratch;
   Words arguments{"redis-set-nx-lua", "--hold", "20ms",  "--ttl", "1s",

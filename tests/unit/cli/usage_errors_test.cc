@@ -46,6 +46,12 @@ std::vector<Malformed> malformed_simulations() {
        {"--trace-out requires --seeds 1"}},
       {"SimulationInNoRegion", {"simulate", "redlock", "--regions", "mars"}, {"eu, us, ap"}},
       {"PausesWithoutALength", {"simulate", "redlock", "--pauses", "1%"}, {"1%@2s"}},
+      {"HuntWithALoad", {"simulate", "redlock", "--hunt", "--ttl", "1s"}, {"--ttl", "--hunt"}},
+      {"HuntAndReplay", {"simulate", "redlock", "--hunt", "--replay", "1"}, {"--replay"}},
+      {"ReplayOfNoTrial", {"simulate", "redlock", "--replay", "x"}, {"\"x\"", "SEED,clients=N"}},
+      {"ReplayOfTwo", {"simulate", "redlock", "redis-fenced", "--replay", "1"}, {"one strategy"}},
+      {"MinutesWithoutAHunt", {"simulate", "redlock", "--minutes", "1"}, {"requires --hunt"}},
+      {"ShrinkingNothing", {"simulate", "redlock", "--shrink"}, {"requires --hunt or --replay"}},
   };
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "simulate/hunt.h"
 #include "tests/unit/simulate/plans.h"
 
 // These take the place of the libraries' functions in this program, and note who calls them.
@@ -116,6 +117,7 @@ TEST(Guard, ASimulationReachesNoClockSocketThreadOrGlobalRandom) {
     plan.pauses = {test::must(Pauses::parse("1%@exp(3s)"))};
     const Guard guard;
     (void)test::must(simulate(plan, 3));
+    (void)test::must(play(*plan.strategy, {.seed = 3}));
     EXPECT_THAT(guard.seen(), IsEmpty()) << name;
   }
 }
