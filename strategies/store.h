@@ -143,6 +143,9 @@ struct StoreKind {
   Text (*display)(const std::string& url) = nullptr;
   /// For a URL that `display` accepts. Null: never secret, and without passwords.
   Secrecy (*secrecy)(const std::string& url) = nullptr;
+  /// For a URL that `display` accepts: whether each of its servers has a part of the keys. Null:
+  /// never.
+  bool (*is_sharded)(const std::string& url) = nullptr;
   /// For a URL that `display` accepts. Does not connect.
   std::unique_ptr<Store> (*make)(const std::string& url, Duration command_timeout) = nullptr;
   /// Takes the settings of its client library out of the environment, as they are for the user's

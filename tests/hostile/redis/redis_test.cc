@@ -48,7 +48,7 @@ std::string_view name_of(const std::vector<std::string>& words) {
   for (const redis::Script& script :
        {scripts::release_if_token, scripts::renew_if_token, scripts::reentrant_acquire,
         scripts::reentrant_release, scripts::reentrant_renew, scripts::fenced_acquire,
-        scripts::queue, scripts::read_write}) {
+        scripts::queue, scripts::read_write, scripts::reentrant_release_sharded}) {
     if (words.at(1) == script.sha1 || words.at(1) == script.source) return script.name;
   }
   return "unknown script";
