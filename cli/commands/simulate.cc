@@ -71,10 +71,10 @@ struct SimulateOptions : LoadOptions {
     options.add_flag("expect-safe", expect_safe, "exit 3 if two clients held a lock").effect =
         Effect::command;
     declare_history(options, history);
-    options.without(
-        {"load", "threads", "trace", "resource", "repeat", "contended-grants", "tls",
-         "counter-redis", "redis", "memcached", "zookeeper", "etcd", "postgres", "iterations"},
-        [&] { LoadOptions::declare(options); });
+    options.without({"load", "threads", "trace", "resource", "repeat", "contended-grants", "tls",
+                     "redis-cluster", "counter-redis", "redis", "memcached", "zookeeper", "etcd",
+                     "postgres", "iterations"},
+                    [&] { LoadOptions::declare(options); });
     options.at("strategies").default_text = "";  // required
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }

@@ -325,7 +325,11 @@ const StoreRegistration redis_store({
     .listing = Listing::by_scan,
     .display = [](const std::string& url) { return parse_endpoint(url).map(display); },
     .secrecy = secrecy,
-    .is_sharded = [](const std::string& url) { return !parse_endpoint(url)->cluster.empty(); },
+    .is_sharded =
+        [](const std::string& url) {
+          const auto endpoint = parse_endpoint(url);
+          return endpoint && !endpoint->cluster.empty();
+        },
     .make = make_store<parse_endpoint, RedisStore>,
 });
 
