@@ -46,6 +46,16 @@ void tell_soon(const Server& server, std::string_view command) {
 
 std::string id_of(const Server& server) { return bulk_of(server, "CLUSTER MYID"); }
 
+/// Whether, by this server, the one with the id is a primary with slots: "<id> address master - 0
+/// 1700000000000 2 connected 0-5461".
+bool leads_slots(const Server& server, const std::string& id) {
+  const std::string nodes = bulk_of(server, "CLUSTER NODES");
+  const std::size_t begin = id.empty() ? std::string::npos : nodes.find(id + " 127.0.0.1:");
+  if (begin == std::string::npos) return false;
+  const std::string line = nodes.substr(begin, nodes.find('\n', begin) - begin);
+  return line.find("master ") != std::string::npos && line.find(" connected ") != std::string::npos;
+}
+
 }  // namespace
 
 std::vector<Server*> RedisCluster::servers() const {
@@ -114,11 +124,18 @@ void RedisCluster::introduce() {
 
 Done RedisCluster::await_takeover(std::size_t shard) {
   const Server& successor = replica(shard);
-  const bool leads = comes_true(kCompleteWithin, [&] {
-    return says(successor, "INFO replication", "role:master") &&
-           says(successor, "CLUSTER INFO", "cluster_state:ok");
-  });
-  if (!leads) {
+  const std::string id = id_of(successor);
+  // So that clients hear of it from whichever server they ask.
+  const auto all_know = [&] {
+    for (const Server* server : servers()) {
+      if (!server->alive()) continue;
+      if (!says(*server, "CLUSTER INFO", "cluster_state:ok") || !leads_slots(*server, id)) {
+        return false;
+      }
+    }
+    return true;
+  };
+  if (!comes_true(kCompleteWithin, all_know)) {
     return tl::unexpected(fmt::format("{} did not take over", successor.address()));
   }
   std::swap(primaries_.at(shard), replicas_.at(shard));
