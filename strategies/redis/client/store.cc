@@ -10,6 +10,7 @@
 #include "strategies/number.h"
 #include "strategies/redis/client/cluster.h"
 #include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/rights.h"
 
 namespace lockbench::redis {
 namespace {
@@ -55,6 +56,20 @@ const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
                                                 parts[1].type == Reply::Type::array;
                               return fits ? std::optional(reply) : std::nullopt;
                             }};
+
+const Form<Reply> list_form{"a list", [](const Reply& reply) {
+                              return reply.type == Reply::Type::array ? std::optional(reply)
+                                                                      : std::nullopt;
+                            }};
+
+/// The commands of locks that came after Redis 2.0.
+struct Since {
+  std::string_view command, version;
+};
+constexpr Since kSince[] = {{"eval", "Redis 2.6"},    {"evalsha", "Redis 2.6"},
+                            {"pexpire", "Redis 2.6"}, {"pexpireat", "Redis 2.6"},
+                            {"pttl", "Redis 2.6"},    {"time", "Redis 2.6"},
+                            {"wait", "Redis 3.0"}};
 
 /// INFO for the facts, UNLINK and SCAN for tidying up. Each call begins with a new connection: the
 /// server may have closed an idle one during a run, or been replaced.
@@ -120,6 +135,24 @@ class RedisStore : public Store {
       }
     }
     return found;
+  }
+
+  StoreResult<std::map<std::string, std::string>> missing(
+      std::span<const std::string> commands) override {
+    redis_->close();
+    std::vector<std::string_view> words{"COMMAND", "INFO"};
+    words.insert(words.end(), commands.begin(), commands.end());
+    const auto known = redis_->read(list_form, "COMMAND INFO", redis_->call(words));
+    if (!known) return tl::unexpected(known.error());
+    // Unknown commands have nil, or an empty list, in their places.
+    const auto& entries = known->elements;
+    std::map<std::string, std::string> missing;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      if (i < entries.size() && !entries[i].elements.empty()) continue;
+      const auto* const since = std::ranges::find(kSince, commands[i], &Since::command);
+      missing[commands[i]] = since == std::end(kSince) ? "" : since->version;
+    }
+    return missing;
   }
 
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
@@ -330,6 +363,7 @@ const StoreRegistration redis_store({
           const auto endpoint = parse_endpoint(url);
           return endpoint && !endpoint->cluster.empty();
         },
+    .commands_of = commands_of,
     .make = make_store<parse_endpoint, RedisStore>,
 });
 
