@@ -1,11 +1,14 @@
-// Every lock that lives on one Redis, on the servers of a cluster.
+// Every lock that lives on one Redis, on the servers of a cluster, with the least rights.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "strategies/env.h"
 #include "strategies/redis/client/cluster.h"
+#include "strategies/redis/client/rights.h"
 #include "strategies/registry.h"
 #include "strategies/store.h"
 #include "strategies/thread.h"
@@ -20,13 +23,35 @@ namespace {
 
 constexpr std::chrono::seconds kTtl{600};
 
+/// As docs/operations.md has it, for a user `tested`.
+std::vector<std::string> least_rights() {
+  std::istringstream text(redis::acl_command(all_strategies()) +
+                          " +asking +cluster|slots +spublish +ssubscribe +sunsubscribe");
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) words.push_back(word == ">PASSWORD" ? ">hunter2" : word);
+  words.at(2) = "tested";
+  return words;
+}
+
 testbed::RedisCluster& cluster() {
   static const std::unique_ptr<testbed::RedisCluster> one = [] {
     testbed::RedisOptions options;
     options.durable = false;
-    return must(testbed::start_redis_cluster(shared_testbed(), options));
+    auto started = must(testbed::start_redis_cluster(shared_testbed(), options));
+    for (std::size_t i = 0; i < testbed::RedisCluster::kShards; ++i) {
+      for (const testbed::Server* server : {&started->primary(i), &started->replica(i)}) {
+        RedisProbe(server->port()).ask(least_rights());
+      }
+    }
+    return started;
   }();
   return *one;
+}
+
+/// For that user.
+std::string limited_url() {
+  const std::string url = cluster().url();
+  return "redis+cluster://tested:hunter2" + url.substr(url.find('@'));
 }
 
 std::vector<const Descriptor*> sharded_strategies() {
@@ -67,7 +92,7 @@ class ClusterLocks : public testing::TestWithParam<const Descriptor*> {
 
   const std::string key_ = fmt::format("lockbench:sharded:{{{}}}", GetParam()->name);
   const int slot_ = redis::slot_of(key_);
-  const Endpoints endpoints_{{"redis", {cluster().url()}}};
+  const Endpoints endpoints_{{"redis", {limited_url()}}};
   const StrategyOptions options_{.command_timeout = kPatience};
   std::vector<std::unique_ptr<Env>> envs_;  ///< outlive the services
   Services services_;
