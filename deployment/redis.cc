@@ -16,7 +16,8 @@ testbed::RedisOptions options_for(const testbed::Testbed& host, const StoreReque
   testbed::RedisOptions options;
   options.tls = host.tls();
   options.max_clients = request.clients;
-  options.durable = request.setup == Setup::durable || request.setup == Setup::load;
+  options.durable = request.setup == Setup::durable || request.setup == Setup::load ||
+                    request.setup == Setup::sharded;
   if (request.setup == Setup::durable) options.config = {"appendfsync always"};
   return options;
 }

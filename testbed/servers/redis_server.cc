@@ -40,7 +40,8 @@ constexpr int kDownAfterMilliseconds = 2000;
 std::string cluster_config(const RedisOptions& options, std::uint16_t port) {
   return fmt::format(
       "cluster-enabled yes\ncluster-port {}\ncluster-announce-ip 127.0.0.1\n"
-      "cluster-node-timeout {}\ncluster-replica-validity-factor 0\n{}",
+      "cluster-node-timeout {}\ncluster-replica-validity-factor 0\n"
+      "repl-diskless-sync-delay 0\n{}",
       port, kDownAfterMilliseconds, options.tls == nullptr ? "" : "tls-cluster yes\n");
 }
 

@@ -78,7 +78,7 @@ class ClusterLocks : public testing::TestWithParam<const Descriptor*> {
     return lock;
   }
   AcquireResult ask(LockStrategy& lock, Duration longest = {}) {
-    return lock.acquire({.key = key_, .ttl = kTtl, .deadline = BootClock::now() + longest});
+    return lock.acquire({.key = key_, .ttl = kTtl, .deadline = envs_.front()->now() + longest});
   }
   Lease granted(LockStrategy& lock) {
     AcquireResult result = ask(lock, kPatience);

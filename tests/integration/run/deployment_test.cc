@@ -174,6 +174,22 @@ TEST(ProposedRedisUser, MayRunProbeAndClean) {
   }
 }
 
+TEST(RedisCluster, CarriesTheLocksThatNeedNoWholeServer) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(
+      scratch, {"run", "redis-set-nx-lua", "redis-setnx-expire-multi", "redis-reentrant-notify",
+                "redis-queue", "--redis-cluster", "--iterations", "50", "--keys", "5", "--clients",
+                "4", "--warmup", "0ms", "--out", "r.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const Json& run : read_result(scratch / "r.json").at("runs")) {
+    EXPECT_EQ(run.at("errors"), Json::array());
+    EXPECT_GT(run.at("audit").at("increments"), 0);
+  }
+  const Outcome refused = lockbench(scratch, {"run", "redlock", "--redis-cluster"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err, testing::HasSubstr("redlock cannot run here: its servers must each"));
+}
+
 /// A Redis, and a user of it that doctor tries.
 class DoctorTriesALock : public testing::Test {
  protected:
