@@ -76,8 +76,9 @@ StoreResult<SlotMap> learn_slots(const MakeConnection& make, const Endpoint& clu
       continue;
     }
     if (auto map = SlotMap::read(*reply, server)) return *std::move(map);
-    last.message = fmt::format("{}: {}", server.display(),
-                               describe_answer("CLUSTER SLOTS", *reply, "the slots of a cluster"));
+    last = {StoreError::Kind::not_sent,
+            fmt::format("{}: {}", server.display(),
+                        describe_answer("CLUSTER SLOTS", *reply, "the slots of a cluster"))};
   }
   const bool rejected = last.kind == StoreError::Kind::rejected;
   return failure_at(cluster.display(),
@@ -206,6 +207,7 @@ class ClusterConnection : public Connection {
   /// `down`: a server that does not answer; it is asked last.
   StoreResult<void> learn(const HostPort& down, const std::stop_token& stop) {
     std::vector<HostPort> candidates = cluster_.cluster;
+    if (!newest_.host.empty()) candidates.insert(candidates.begin(), newest_);
     const auto known = map_ ? map_->primaries() : std::vector<HostPort>();
     for (const HostPort& one : known) {
       if (std::ranges::find(candidates, one) == candidates.end()) candidates.push_back(one);
@@ -299,7 +301,10 @@ class ClusterConnection : public Connection {
       if (error.code == Code::moved || error.code == Code::asked) {
         const auto to = redirected_to(error.message, unit.address);
         if (!to) return std::nullopt;
-        stale_ = stale_ || error.code == Code::moved;
+        if (error.code == Code::moved) {
+          stale_ = true;
+          newest_ = *to;
+        }
         return Detour{.to = *to, .asking = error.code == Code::asked};
       }
       if (error.code == Code::try_again) {
@@ -330,6 +335,7 @@ class ClusterConnection : public Connection {
   Env& env_;
   std::optional<SlotMap> map_;
   bool stale_ = false;  ///< the slots are learned anew before the next command
+  HostPort newest_;     ///< that has got a slot lately; the others may not know yet
   std::map<std::string, std::unique_ptr<Connection>> servers_;  ///< by address
   std::deque<Unit> units_;                                      ///< oldest first
 };
