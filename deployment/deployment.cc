@@ -72,8 +72,9 @@ void add_needs_of(const PrivateStoreKind& kind, const Request& request,
     need.wanted.clients = connections_for(request.clients);
     need.given = request.given_for(kind.name);
     const auto is_sharded = find_store_kind(kind.name)->is_sharded;
-    need.sharded = need.given.empty() ? kind.shards && request.sharded
-                                      : is_sharded != nullptr && is_sharded(need.given.front());
+    need.sharded = need.given.empty()
+                       ? kind.shards && request.sharded
+                       : is_sharded != nullptr && std::ranges::any_of(need.given, is_sharded);
     need.wanted.sharded = need.sharded;
     need.lines = request.rtt > Duration::zero() || request.lines;
     return need;

@@ -62,10 +62,6 @@ void check_connections(std::vector<Finding>& findings, const StoreKind& store,
                                   request.clients, needed)});
 }
 
-std::set<std::string> set_of(const std::vector<std::string>& texts) {
-  return {texts.begin(), texts.end()};
-}
-
 /// Which strategies the server can run, by the commands that it has.
 void check_commands(std::vector<Finding>& findings, const StoreKind& store, const std::string& url,
                     Duration timeout) {
@@ -78,7 +74,9 @@ void check_commands(std::vector<Finding>& findings, const StoreKind& store, cons
     return one->backend != store.name || !one->program.empty() || (sharded && whole);
   });
   std::set<std::string> wanted;
-  for (const Descriptor* strategy : strategies) wanted.merge(set_of(store.commands_of(*strategy)));
+  for (const Descriptor* strategy : strategies) {
+    for (std::string& command : store.commands_of(*strategy)) wanted.insert(std::move(command));
+  }
   const std::vector<std::string> commands(wanted.begin(), wanted.end());
   const auto missing = store.make(url, timeout)->missing(commands);
   if (!missing) {

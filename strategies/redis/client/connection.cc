@@ -348,7 +348,8 @@ class SocketSubscriber : public Subscriber, private Client {
   }
 
   StoreResult<std::optional<Push>> pushed(const Reply& reply) {
-    if (reply.code == StoreError::Code::moved) return refused_channel();
+    const bool moved = reply.code == StoreError::Code::moved;
+    if (endpoint_.sharded && moved) return refused_channel();
     auto push = read_push(reply);
     if (!push) return broken(push.error());
     if (push->kind == Push::Kind::message) return *std::move(push);

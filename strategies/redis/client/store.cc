@@ -245,7 +245,7 @@ class RedisStore : public Store {
       const auto primaries = primaries_of(endpoint_, command_timeout_, *env_);
       if (!primaries) return tl::unexpected(primaries.error());
       for (const Endpoint& primary : *primaries) {
-        const auto gone = RedisStore(primary, command_timeout_).scan_of_run(run_id, stop);
+        auto gone = RedisStore(primary, command_timeout_).scan_of_run(run_id, stop);
         if (!gone) return gone;
         removed += *gone;
       }
