@@ -253,7 +253,7 @@ Done drop_unsharded(const WantedStore& need, const Drop& drop) {
 Done serve(WantedStore& need, const Request& request, const Drop& drop, Deployment& deployment,
            const std::stop_token& stop) {
   if (need.sharded) {
-    const Done dropped = drop_unsharded(need, drop);
+    Done dropped = drop_unsharded(need, drop);
     if (!dropped || !need.first_only || need.replicated) return dropped;
   }
   const Done provided = attempt([&] { provide(need, request, deployment, stop); });
