@@ -28,6 +28,7 @@ struct WantedStore {
   bool first_only = true;          ///< some locks live on the first
   bool replicated = false;         ///< the primary must have replicas
   bool for_all = false;            ///< also for locks that need no replicas
+  bool sharded = false;            ///< each server has a part of the keys
   bool lines = false;              ///< proxies between clients and private servers
   std::future<Started> started{};
 
@@ -63,13 +64,18 @@ void add_needs_of(const PrivateStoreKind& kind, const Request& request,
   };
   const bool plain = any([](const Traits& traits) { return !traits.needs_replicas; });
   const bool replicated = any([](const Traits& traits) { return traits.needs_replicas; });
-  const bool failover = kind.replicates && request.failover;
+  const bool failover = kind.replicates && request.failover && !request.sharded;
   const auto add = [&](std::string set) -> WantedStore& {
     WantedStore& need = all.emplace_back();
     need.kind = &kind;
     need.set = std::move(set);
     need.wanted.clients = connections_for(request.clients);
     need.given = request.given_for(kind.name);
+    const auto is_sharded = find_store_kind(kind.name)->is_sharded;
+    need.sharded = need.given.empty()
+                       ? kind.shards && request.sharded
+                       : is_sharded != nullptr && std::ranges::any_of(need.given, is_sharded);
+    need.wanted.sharded = need.sharded;
     need.lines = request.rtt > Duration::zero() || request.lines;
     return need;
   };
@@ -233,9 +239,23 @@ std::string lacks_replicas(const WantedStore& need, const Request& request,
   return fmt::format("{}, and {} must acknowledge", has, *request.wait_replicas);
 }
 
+/// These locks need servers of which each has all keys.
+Done drop_unsharded(const WantedStore& need, const Drop& drop) {
+  return drop(
+      [&](const Descriptor& strategy) {
+        const bool whole = strategy.traits.nodes > 1 || strategy.traits.needs_replicas;
+        return whole && need.concerns(strategy);
+      },
+      "its servers must each have all keys, and those of a Redis Cluster do not");
+}
+
 /// Provides these servers; on failure drops the strategies that need them.
 Done serve(WantedStore& need, const Request& request, const Drop& drop, Deployment& deployment,
            const std::stop_token& stop) {
+  if (need.sharded) {
+    Done dropped = drop_unsharded(need, drop);
+    if (!dropped || !need.first_only || need.replicated) return dropped;
+  }
   const Done provided = attempt([&] { provide(need, request, deployment, stop); });
   if (provided) {
     const std::string lack = lacks_replicas(need, request, deployment);
@@ -297,6 +317,7 @@ std::uint64_t open_files_for(const Request& request, const Strategies& strategie
     const bool own = need.given.empty();
     std::uint64_t its = 1;
     if (need.quorum) its = own ? static_cast<std::uint64_t>(request.nodes) : need.given.size();
+    if (need.sharded) its = 3;        // a connection to each shard
     if (need.lines && own) its *= 3;  // a proxy holds both ends of a connection
     each = std::max(each, its);
   }

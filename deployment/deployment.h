@@ -40,6 +40,7 @@ struct Request {
   Duration far_rtt{};
   bool lines = false;     ///< proxies in front of private servers, even if they add no delay
   bool clusters = false;  ///< private clusters, if the store supports them
+  bool sharded = false;   ///< a private cluster whose servers share the keys, instead of one server
   bool failover = false;  ///< a replica must be there to take the place of a private primary
   bool tls = false;       ///< private servers speak TLS, and clients verify them
 

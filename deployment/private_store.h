@@ -43,6 +43,7 @@ enum class Setup {
   cramped,     ///< their memory fills up
   watched,     ///< Sentinels promote a replica when the primary dies
   split,       ///< one member of a cluster is cut off from the others
+  sharded,     ///< the servers of a cluster each have a part of the keys
   pooled,      ///< clients reach them through a pooler that gives each transaction any session
 };
 
@@ -52,6 +53,7 @@ struct StoreRequest {
   int nodes = 1;                 ///< independent servers, for locks that live on a quorum of them
   int members = 1;               ///< of a cluster
   int replicas = 0;              ///< that follow a primary
+  bool sharded = false;          ///< servers that each have a part of the keys
   std::uint32_t clients = 1000;  ///< connections that each server has room for
 };
 
@@ -122,6 +124,13 @@ class PrivateStore {
   virtual void fill_memory(const std::string& /*key*/, const std::string& /*policy*/) {
     cannot("have their memory filled");
   }
+  /// Of a sharded store: the faults that strike a primary strike that of the key's shard.
+  virtual void aim_at(const std::string& /*key*/) { cannot("be aimed at"); }
+  /// Of a sharded store: the key's slot moves to another shard; at first its keys, then the slot.
+  virtual void move_keys() { cannot("move keys"); }
+  virtual void move_slot() { cannot("move keys"); }
+  /// Of a sharded store: the primary dies, and its replica too.
+  virtual void lose_shard() { cannot("lose a shard"); }
   /// Cuts off the replica, or one following member, from the leader.
   virtual void cut_replication();
   /// The primary dies and the replica takes its place; urls() then leads there.
@@ -249,6 +258,7 @@ struct PrivateStoreKind {
   std::unique_ptr<PrivateStore> (*start)(testbed::Testbed& host,
                                          const StoreRequest& request) = nullptr;
   bool clusters = false;    ///< its servers can form a cluster
+  bool shards = false;      ///< they can share the keys
   bool replicates = false;  ///< a replica can take its primary's place
   bool warms_up = false;    ///< its servers get faster while they run
 };

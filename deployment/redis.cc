@@ -4,9 +4,10 @@
 #include <mutex>
 
 #include "deployment/private_store.h"
-#include "strategies/redis/client/connection.h"
+#include "strategies/redis/client/cluster.h"
 #include "testbed/process/parallel.h"
 #include "testbed/process/sync_shim.h"
+#include "testbed/servers/redis_cluster.h"
 #include "testbed/servers/redis_group.h"
 
 namespace lockbench::deployment {
@@ -17,7 +18,7 @@ testbed::RedisOptions options_for(const testbed::Testbed& host, const StoreReque
   options.tls = host.tls();
   options.max_clients = request.clients;
   options.durable = request.setup == Setup::durable || request.setup == Setup::unsynced ||
-                    request.setup == Setup::load;
+                    request.setup == Setup::load || request.setup == Setup::sharded;
   options.notes_syncs = request.setup == Setup::unsynced;
   if (request.setup == Setup::durable) options.config = {"appendfsync always"};
   return options;
@@ -166,12 +167,69 @@ class RedisStore : public PrivateStore {
   std::unique_ptr<redis::Connection> connection_;
 };
 
+/// A Redis Cluster. Faults of a primary strike that of the latest aim, at first of the first shard.
+class ShardedRedis : public PrivateStore {
+ public:
+  ShardedRedis(testbed::Testbed& host, const StoreRequest& request)
+      : PrivateStore("redis", true),
+        cluster_(need(testbed::start_redis_cluster(host, options_for(host, request)))) {}
+
+  Servers servers() const override {
+    Servers all;
+    for (std::size_t i = 0; i < testbed::RedisCluster::kShards; ++i) {
+      all.push_back(&cluster_->primary(i));
+    }
+    return all;
+  }
+  Servers every_server() const override {
+    Servers all = servers();
+    for (std::size_t i = 0; i < testbed::RedisCluster::kShards; ++i) {
+      all.push_back(&cluster_->replica(i));
+    }
+    return all;
+  }
+  std::vector<std::string> urls() const override { return {cluster_->url()}; }
+  std::string struck() const override { return "the lock's shard"; }
+
+  void aim_at(const std::string& key) override { slot_ = redis::slot_of(key); }
+  void move_keys() override { need(cluster_->move_keys(slot_)); }
+  void move_slot() override { need(cluster_->move_slot(slot_)); }
+  void lose_shard() override {
+    need(cluster_->primary(shard()).kill_hard());
+    need(cluster_->replica(shard()).kill_hard());
+  }
+  /// The replica is gone, and comes back at the failover without what was written meanwhile.
+  void cut_replication() override { need(cluster_->replica(shard()).kill_hard()); }
+  void fail_over() override {
+    need(cluster_->primary(shard()).kill_hard());
+    if (!cluster_->replica(shard()).alive()) need(cluster_->replica(shard()).restart(true));
+    need(cluster_->await_takeover(shard()));
+  }
+  void kill_leader() override { need(cluster_->primary(shard()).kill_hard()); }
+  void replace_leader() override {
+    need(cluster_->await_takeover(shard()));
+    need(cluster_->replica(shard()).restart(true));
+    need(cluster_->await_ok());
+  }
+  void settle() override { need(cluster_->await_ok()); }
+
+ private:
+  std::size_t shard() const { return testbed::RedisCluster::shard_of(slot_); }
+
+  std::unique_ptr<testbed::RedisCluster> cluster_;
+  int slot_ = 0;
+};
+
 const PrivateStoreRegistration private_redis({
     .name = "redis",
     .program = testbed::kRedisServer.name,
     .find_program = [] { return testbed::find_program(testbed::kRedisServer); },
-    .start = [](testbed::Testbed& host, const StoreRequest& request)
-        -> std::unique_ptr<PrivateStore> { return std::make_unique<RedisStore>(host, request); },
+    .start = [](testbed::Testbed& host,
+                const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+      if (request.sharded) return std::make_unique<ShardedRedis>(host, request);
+      return std::make_unique<RedisStore>(host, request);
+    },
+    .shards = true,
     .replicates = true,
 });
 

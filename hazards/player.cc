@@ -26,7 +26,8 @@ Started start_store(const Descriptor& strategy, testbed::Testbed& host, Setup se
       {.setup = setup,
        .nodes = strategy.traits.nodes > 1 ? kNodes : 1,
        .members = cluster ? kMembers : 1,
-       .replicas = strategy.traits.needs_replicas ? kReplicas : 0});
+       .replicas = strategy.traits.needs_replicas ? kReplicas : 0,
+       .sharded = setup == Setup::sharded});
 }
 
 /// The cell has this outcome without a verdict of its play.

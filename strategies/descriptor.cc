@@ -26,6 +26,7 @@ constexpr std::pair<std::string_view, StoreTraits> kStores[] = {
       .keeps_counter = true,
       .asynchronous_replicas = true,
       .sentinels = true,
+      .shards = true,
       .expires_by_wall_clock = true,
       .evicts_keys = true}},
     {"memcached", {.evicts_items = true}},
@@ -189,6 +190,8 @@ constexpr Rule kRules[] = {
     {"transaction-timeout-idle", double_grant, idle_transaction},
     {"transaction-timeout-idle", unavailable, transactions},
     {"redlock-majority-down", unavailable, quorum_of_nodes},
+    {"shard-lost", unavailable,
+     [](const Facts& of) { return of.store.shards && one_node(of) && !of.traits.needs_replicas; }},
     {"redlock-slow-nodes", refused, quorum_of_nodes},
 };
 

@@ -118,6 +118,7 @@ struct StoreTraits {
   bool frozen_leader_ends_sessions = false;
   bool asynchronous_replicas = false;  ///< a failover may lose the latest writes
   bool sentinels = false;              ///< they replace a failed primary
+  bool shards = false;                 ///< a cluster's servers can each have a part of the keys
   bool expires_by_wall_clock = false;
   bool evicts_keys = false;   ///< when memory is full, keys of any size, by a policy
   bool evicts_items = false;  ///< when their memory is full, items of the lock's size

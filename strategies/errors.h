@@ -20,7 +20,16 @@ struct StoreError {
 
   /// For `rejected`: the error in the store's answer, if some caller acts on it. Set where the
   /// answer is parsed.
-  enum class Code { other, unknown_script, no_login, no_permission, read_only };
+  enum class Code {
+    other,
+    unknown_script,
+    no_login,
+    no_permission,
+    read_only,
+    moved,      ///< another server of the cluster has the key
+    asked,      ///< the same, for this command only, as the key's slot is moving
+    try_again,  ///< the command's keys are on both of these servers
+  };
 
   Kind kind = Kind::not_sent;
   /// One line that names the endpoint, never a secret.

@@ -50,6 +50,12 @@ class Store {
   virtual StoreResult<std::map<std::string, std::string>> settings() {
     return std::map<std::string, std::string>();
   }
+  /// Those of these commands that the server does not have; with the version that has them, such as
+  /// "Redis 3.0", if known.
+  virtual StoreResult<std::map<std::string, std::string>> missing(
+      std::span<const std::string> /*commands*/) {
+    return std::map<std::string, std::string>();
+  }
   /// Removes exactly these keys, in batches; returns how many existed. A stop ends it after the
   /// batch under way, with an error.
   virtual StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
@@ -143,6 +149,11 @@ struct StoreKind {
   Text (*display)(const std::string& url) = nullptr;
   /// For a URL that `display` accepts. Null: never secret, and without passwords.
   Secrecy (*secrecy)(const std::string& url) = nullptr;
+  /// For a URL that `display` accepts: whether each of its servers has a part of the keys. Null:
+  /// never.
+  bool (*is_sharded)(const std::string& url) = nullptr;
+  /// The commands that a strategy sends, as Store::missing() takes them. Null: each server has all.
+  std::vector<std::string> (*commands_of)(const Descriptor& strategy) = nullptr;
   /// For a URL that `display` accepts. Does not connect.
   std::unique_ptr<Store> (*make)(const std::string& url, Duration command_timeout) = nullptr;
   /// Takes the settings of its client library out of the environment, as they are for the user's

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "choose/answer.h"
@@ -61,6 +62,46 @@ void check_connections(std::vector<Finding>& findings, const StoreKind& store,
                                   request.clients, needed)});
 }
 
+/// Which strategies the server can run, by the commands that it has.
+void check_commands(std::vector<Finding>& findings, const StoreKind& store, const std::string& url,
+                    Duration timeout) {
+  if (store.commands_of == nullptr) return;
+  const std::string what = fmt::format("--{}", store.name);
+  const bool sharded = store.is_sharded != nullptr && store.is_sharded(url);
+  std::vector<const Descriptor*> strategies = all_strategies();
+  std::erase_if(strategies, [&](const Descriptor* one) {
+    const bool whole = one->traits.nodes > 1 || one->traits.needs_replicas;
+    return one->backend != store.name || !one->program.empty() || (sharded && whole);
+  });
+  std::set<std::string> wanted;
+  for (const Descriptor* strategy : strategies) {
+    for (std::string& command : store.commands_of(*strategy)) wanted.insert(std::move(command));
+  }
+  const std::vector<std::string> commands(wanted.begin(), wanted.end());
+  const auto missing = store.make(url, timeout)->missing(commands);
+  if (!missing) {
+    return findings.push_back(
+        {what, true,
+         "warning: which strategies it can run is unknown: " + missing.error().message});
+  }
+  std::size_t fit = 0;
+  for (const Descriptor* strategy : strategies) {
+    std::string lacks;
+    for (const std::string& command : store.commands_of(*strategy)) {
+      const auto found = missing->find(command);
+      if (found == missing->end()) continue;
+      lacks += fmt::format(" {}{}", command,
+                           found->second.empty() ? "" : fmt::format(" ({})", found->second));
+    }
+    fit += lacks.empty() ? 1 : 0;
+    if (lacks.empty()) continue;
+    findings.push_back(
+        {what, true, fmt::format("warning: it cannot run {}: it lacks{}", strategy->name, lacks)});
+  }
+  findings.push_back(
+      {what, true, fmt::format("has the commands of {} of {} strategies", fit, strategies.size())});
+}
+
 /// A store that this build leaves out is not a failure.
 void check_store(std::vector<Finding>& findings, const StoreKind& store,
                  const deployment::Request& request) {
@@ -81,7 +122,9 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
   }
   for (const std::string& url : given) {
     check_endpoint(findings, store.name, store.name, url, request.command_timeout);
-    if (findings.back().good) check_connections(findings, store, url, request);
+    if (!findings.back().good) continue;
+    check_connections(findings, store, url, request);
+    check_commands(findings, store, url, request.command_timeout);
   }
 }
 

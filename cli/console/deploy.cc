@@ -224,6 +224,7 @@ deployment::Request request_of(const LoadOptions& options) {
       .far_rtt = far_rtt,
       .lines = options.through_proxies || has(options, {FaultKind::partition, FaultKind::delay}),
       .clusters = has(options, {FaultKind::failover, FaultKind::node_kill, FaultKind::node_freeze}),
+      .sharded = options.redis_cluster,
       .failover = has(options, {FaultKind::failover}),
       .tls = options.tls};
 }

@@ -102,6 +102,26 @@ void LoadOptions::complete_ranks(const OptionList& options) {
   if (workload.resource == loadgen::Resource::memory) workload.resource = loadgen::Resource::redis;
 }
 
+void LoadOptions::check_cluster() const {
+  if (!servers_of("redis").empty()) {
+    throw UsageError(
+        "--redis-cluster cannot be combined with --redis: the URL of your cluster begins with "
+        "redis+cluster://");
+  }
+  if (std::ranges::any_of(points(), [](const auto& one) { return one.rtt > Duration::zero(); })) {
+    throw UsageError(
+        "--redis-cluster cannot be combined with a round trip (--rtt): its servers would lead "
+        "clients past the proxy");
+  }
+  for (const loadgen::Fault& fault : faults) {
+    if (loadgen::is_of_client(fault.kind) || fault.kind == loadgen::FaultKind::failover) continue;
+    throw UsageError(
+        "--redis-cluster cannot be combined with --fault {}; allowed: failover, "
+        "client-pause, client-kill",
+        to_string(fault.kind));
+  }
+}
+
 void LoadOptions::complete(const OptionList& options) {
   take_clients(programs, servers, strategies);
   if (workload.keys == 0) {
@@ -130,6 +150,7 @@ void LoadOptions::complete(const OptionList& options) {
         "TLS",
         store);
   }
+  if (redis_cluster) check_cluster();
   if (tls && counter_redis) throw UsageError("--tls cannot be combined with --counter-redis");
   options.needs("linger", metrics.listen || metrics.linger == Duration::zero(), "--metrics-listen");
   const auto& deadline = workload.strategy.renew_deadline;

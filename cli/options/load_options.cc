@@ -289,6 +289,8 @@ void LoadOptions::declare_locks(OptionList& options) {
               "with --redis, a number is required");
   options.add("wait-timeout", "D", strategy.wait_timeout, duration(1ms, 1h),
               "time within which the replicas of redis-wait must acknowledge");
+  options.add_flag("redis-cluster", redis_cluster,
+                   "the private Redis is a cluster: three primaries with a replica each");
 }
 
 void declare_servers(OptionList& options, ServerUrls& servers) {

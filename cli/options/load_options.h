@@ -75,6 +75,7 @@ struct LoadOptions {
   std::optional<std::string> counter_redis;  ///< a URL, secrets included
   int replicas = 2;                          ///< of the private Redis of redis-wait
   int wait_replicas = 0;                     ///< how many must acknowledge; 0: all
+  bool redis_cluster = false;                ///< the private Redis is a cluster
   bool tls = false;                          ///< private servers speak TLS
   /// Clients reach private servers through proxies, even if these add no delay.
   bool through_proxies = false;
@@ -97,6 +98,7 @@ struct LoadOptions {
   void declare_transactions(OptionList& options);
   void declare_keys(OptionList& options);
   void complete_keys(const OptionList& options);
+  void check_cluster() const;
   void declare_locks(OptionList& options);
   void declare_stores(OptionList& options);
   /// Adapts and checks the options if the load is split over ranks.

@@ -194,6 +194,70 @@ Verdict rogue_delete(Play& play) {
   return verdict_of_two(play, second, what);
 }
 
+Verdict shard_failover(Play& play) {
+  play.store().aim_at(play.key());
+  return failover(play);
+}
+
+/// The clients know where the lock was before it moves.
+Verdict reshard_holding(Play& play) {
+  play.set_ttl(kLongTtl);
+  PrivateStore& store = play.store();
+  Actor& holder = play.client("holder");
+  Actor& second = play.client("second");
+  const Grant held = holder.must_acquire();
+  store.aim_at(play.key());
+  for (const bool keys : {true, false}) {
+    if (keys) {
+      store.move_keys();
+    } else {
+      store.move_slot();
+    }
+    const std::string what =
+        fmt::format("the lock's {} moved to another shard", keys ? "keys" : "slot");
+    play.record_fault(what);
+    // No answer is as good as a refusal: the lock is taken.
+    const Grant next = second.try_acquire({});
+    if (next.granted()) return verdict_of_two(play, next, what);
+  }
+  const bool renewed =
+      !play.traits().renew_check || holder.renew(held, kLongTtl) == RenewOutcome::renewed;
+  play.note("renewed", renewed);
+  holder.release(held);
+  const Grant third = play.client("third").try_acquire(std::chrono::seconds(2));
+  if (!third.granted()) {
+    return {HazardOutcome::stuck, "the release did not follow the lock to its new shard"};
+  }
+  if (!renewed) {
+    return {HazardOutcome::known_loss, "the renewal did not follow the lock to its new shard"};
+  }
+  return {HazardOutcome::safe, "the lock was kept, renewed and released on its new shard"};
+}
+
+Verdict shard_lost(Play& play) {
+  play.set_ttl(kLongTtl);
+  Actor& holder = play.client("holder");
+  Actor& second = play.client("second");
+  const Grant held = holder.must_acquire();
+  play.store().aim_at(play.key());
+  play.store().lose_shard();
+  play.record_fault("the primary of the lock's shard died, and its last replica");
+  const Grant next = second.try_acquire(std::chrono::seconds(2));
+  play.note("answered_after_seconds", next.answered_at - next.asked_at);
+  if (next.granted()) return verdict_of_two(play, next, "the shard was lost");
+  if (holder.release(held) == ReleaseOutcome::released) {
+    throw Failure("a release reached a shard that is gone");
+  }
+  return {HazardOutcome::unavailable, "nobody gets the lock: " + next.reason};
+}
+
+const auto only_on_shards = only_if(
+    [](const Descriptor& one) {
+      const Traits& traits = one.traits;
+      return store_traits(one.backend).shards && traits.nodes == 1 && !traits.needs_replicas;
+    },
+    "it does not run on a Redis Cluster");
+
 const ScenarioRegistration store_faults_scenarios({
     {.name = "store-restart-empty",
      .question = "The store is killed and restarts empty: do two clients hold the lock?",
@@ -265,6 +329,26 @@ const ScenarioRegistration store_faults_scenarios({
      .setup = Setup::replicated,
      .exempts = only_with_replicas,
      .play = wrong_replica},
+    {.name = "shard-failover",
+     .question = "The primary of the lock's shard dies before a grant is replicated: do two hold "
+                 "the lock?",
+     .like = "failover",
+     .setup = Setup::sharded,
+     .by_key = true,
+     .exempts = only_on_shards,
+     .play = shard_failover},
+    {.name = "reshard-holding",
+     .question = "The lock's slot moves to another shard: is it kept, renewed and released there?",
+     .setup = Setup::sharded,
+     .by_key = true,
+     .exempts = only_on_shards,
+     .play = reshard_holding},
+    {.name = "shard-lost",
+     .question = "The lock's shard is lost with its last replica: are clients told soon?",
+     .setup = Setup::sharded,
+     .by_key = true,
+     .exempts = only_on_shards,
+     .play = shard_lost},
     {.name = "restart-fenced",
      .question =
          "The store restarts empty and loses the fencing numbers: what does a fenced counter do?",

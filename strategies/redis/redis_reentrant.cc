@@ -111,7 +111,8 @@ class ReentrantLock : public SingleNodeLock {
           return *freed == 1 ? Released::freed : Released::counted_down;
         }};
     const std::string left = milliseconds(ttl), channel = channel_of(lease.key);
-    const Script& script = scripts::reentrant_release;
+    const Script& script = notifies() && on_cluster() ? scripts::reentrant_release_sharded
+                                                      : scripts::reentrant_release;
     return redis().read(kForm, script.name,
                         notifies() ? run(script, lease.key, {lease.token, left, channel}, stop)
                                    : run(script, lease.key, {lease.token, left}, stop));

@@ -52,7 +52,7 @@ class RedlockLock : public LockStrategy {
         waiting_(context.waiting),
         renewing_(context.renewing),
         urls_(context.urls),
-        endpoints_(endpoints_of(context, parse_endpoint)) {
+        endpoints_(endpoints_of(context, parse_independent)) {
     const Duration timeout = options_.command_timeout;
     // Connecting or sending must not hold up a round for longer than an answer may.
     const Duration blocking = std::min(options_.node_timeout.value_or(kNodeTimeout), timeout);

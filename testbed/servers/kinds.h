@@ -39,6 +39,7 @@ struct RedisOptions {
   std::vector<std::string> config;
   const TlsFiles* tls = nullptr;
   const ClockShim* clock = nullptr;
+  bool cluster = false;  ///< a server of a cluster, with a second port for the others
 };
 /// Passwords are in a configuration file that only the servers' account can read.
 StartedServer start_redis(Testbed& testbed, const RedisOptions& options = {});

@@ -34,14 +34,28 @@ int longest_backlog() {
   return backlog;
 }
 
+/// Silence after which a server counts as down. Short, but longer than a busy machine's pauses.
+constexpr int kDownAfterMilliseconds = 2000;
+
+/// A replica takes over however old its data is: a play decides what it has.
+std::string cluster_config(const RedisOptions& options, std::uint16_t port) {
+  return fmt::format(
+      "cluster-enabled yes\ncluster-port {}\ncluster-announce-ip 127.0.0.1\n"
+      "cluster-node-timeout {}\ncluster-replica-validity-factor 0\n"
+      "repl-diskless-sync-delay 0\n{}",
+      port, kDownAfterMilliseconds, options.tls == nullptr ? "" : "tls-cluster yes\n");
+}
+
+/// `ports`: for clients, and for the other servers of a cluster.
 std::string configuration(const Testbed& testbed, const RedisOptions& options,
-                          const fs::path& folder, std::uint16_t port) {
+                          const fs::path& folder, const std::vector<std::uint16_t>& ports) {
   std::string text = fmt::format(
       "bind 127.0.0.1\ndaemonize no\nlogfile \"\"\ndir {}\nsave \"\"\n"
       "appendonly {}\nappendfsync everysec\nmaxclients {}\ntcp-backlog {}\n",
       config_string((folder / "data").string()), options.durable ? "yes" : "no",
       options.max_clients, longest_backlog());
-  text += redis_access_config(testbed, port, options.tls);
+  text += redis_access_config(testbed, ports.front(), options.tls);
+  if (options.cluster) text += cluster_config(options, ports.back());
   text += fmt::format("masteruser {}\nmasterauth {}\n", kUser, testbed.secret());
   const bool own_default = std::ranges::any_of(
       options.config, [](auto& line) { return line.starts_with("user default "); });
@@ -62,17 +76,24 @@ bool redis_is_ready(const Server& server) {
 }  // namespace
 
 StartedServer start_redis(Testbed& testbed, const RedisOptions& options) {
-  return start_on_free_port<Server>(testbed.choose_port, [&](std::uint16_t port) {
+  using Ports = std::vector<std::uint16_t>;
+  const auto choose = [&] {
+    return std::vector<Ports>{need(distinct_ports(testbed.choose_port, options.cluster ? 2 : 1))};
+  };
+  const auto start = [&](std::size_t /*number*/, const std::vector<Ports>& all) {
     const fs::path program = need(find_program(kRedisServer));
-    ServerSpec spec = ServerSpec::in_new_folder(testbed, kRedisServer.name, {port});
+    ServerSpec spec = ServerSpec::in_new_folder(testbed, kRedisServer.name, all.front());
     const fs::path config = spec.folder / "redis.conf";
-    need(testbed.write_file(config, configuration(testbed, options, spec.folder, port)));
+    need(testbed.write_file(config, configuration(testbed, options, spec.folder, all.front())));
     spec.argv = {program.string(), config.string()};
     if (options.notes_syncs) put_under_sync_shim(testbed, spec);
     spec.speak("redis", "rediss", testbed.login(), options.tls);
     spec.clock = options.clock;
     spec.ready = redis_is_ready;
     return need(Server::start(testbed, std::move(spec)));
+  };
+  return start_all_on_free_ports<Server, Ports>(choose, start).map([](auto servers) {
+    return std::move(servers.front());
   });
 }
 

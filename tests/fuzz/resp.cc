@@ -1,6 +1,7 @@
 #include <array>
 #include <chrono>
 
+#include "strategies/redis/client/cluster.h"
 #include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "tests/fuzz/scripted_transport.h"
@@ -27,6 +28,11 @@ void use(const redis::Reply& reply) {
   read_as(redis::kNilOrTimeLeft, reply);
   static_cast<void>(redis::read_push(reply));
   static_cast<void>(redis::info_field(reply.text, "role"));
+  const HostPort asked{.host = "server", .port = 1};
+  if (const auto to = redis::redirected_to(reply.text, asked)) require(!to->host.empty());
+  const auto slots = redis::SlotMap::read(reply, asked);
+  if (slots)
+    require(slots->owner(redis::slot_of(reply.text)) == nullptr || !slots->primaries().empty());
 }
 
 /// A connection that logs in and asks until the server's bytes are used up.

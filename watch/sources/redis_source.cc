@@ -453,7 +453,14 @@ class RedisWatch : public Watching {
 }  // namespace
 
 Made make_redis_source(const std::string& url, const Request& request) {
-  return one_server<RedisWatch>(url, request, redis::parse_endpoint);
+  const auto parse = [](const std::string& text) {
+    auto endpoint = redis::parse_endpoint(text);
+    if (!endpoint || endpoint->cluster.empty()) return endpoint;
+    return decltype(endpoint)(tl::unexpect,
+                              "a watch sees one server of a cluster: name it by a "
+                              "URL redis://HOST:PORT");
+  };
+  return one_server<RedisWatch>(url, request, parse);
 }
 
 }  // namespace lockbench::watch

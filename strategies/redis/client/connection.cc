@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "strategies/number.h"
+#include "strategies/redis/client/cluster.h"
 #include "strategies/redis/client/protocol.h"
 
 namespace lockbench::redis {
@@ -17,17 +18,21 @@ UrlForm form_of(std::string_view url) {
   const bool unix_socket = url.starts_with("unix://");
   const bool tls = url.starts_with("rediss");
   const bool sentinels = url.starts_with(tls ? "rediss+sentinel://" : "redis+sentinel://");
+  const bool cluster = url.starts_with(tls ? "rediss+cluster://" : "redis+cluster://");
   return {.what = "a Redis URL",
           .allowed =
               "redis://[[user]:password@]host[:port][/db], "
-              "unix://[[user]:password@]/path[?db=N] or "
-              "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name[/db]; "
-              "rediss:// and rediss+sentinel:// for TLS, with ?cacert=FILE and other settings",
-          .schemes = {"redis", "unix", "redis+sentinel", "rediss", "rediss+sentinel"},
+              "unix://[[user]:password@]/path[?db=N], "
+              "redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name[/db] or "
+              "redis+cluster://[[user]:password@]host[:port][,host[:port]...]; "
+              "rediss://, rediss+sentinel:// and rediss+cluster:// for TLS, with ?cacert=FILE and "
+              "other settings",
+          .schemes = {"redis", "unix", "redis+sentinel", "redis+cluster", "rediss",
+                      "rediss+sentinel", "rediss+cluster"},
           .default_port = static_cast<std::uint16_t>(sentinels ? 26379 : 6379),
-          .max_hosts = unix_socket ? 0U
-                       : sentinels ? 32U
-                                   : 1U,
+          .max_hosts = unix_socket            ? 0U
+                       : sentinels || cluster ? 32U
+                                              : 1U,
           .login = UrlForm::Login::password,
           .query = unix_socket,
           .tls = tls};
@@ -276,10 +281,10 @@ class SocketSubscriber : public Subscriber, private Client {
   }
 
   StoreResult<void> subscribe(const std::string& channel) override {
-    return send("SUBSCRIBE", channel);
+    return send(endpoint_.sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel);
   }
   StoreResult<void> unsubscribe(const std::string& channel) override {
-    return send("UNSUBSCRIBE", channel);
+    return send(endpoint_.sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE", channel);
   }
 
   StoreResult<void> subscribe_to_all(std::span<const std::string> channels) override {
@@ -343,15 +348,31 @@ class SocketSubscriber : public Subscriber, private Client {
   }
 
   StoreResult<std::optional<Push>> pushed(const Reply& reply) {
+    const bool moved = reply.code == StoreError::Code::moved;
+    if (endpoint_.sharded && moved) return refused_channel();
     auto push = read_push(reply);
     if (!push) return broken(push.error());
     if (push->kind == Push::Kind::message) return *std::move(push);
     const std::scoped_lock lock(sending_);
-    if (!under_way_.empty()) {
+    // A slot that moves ends the subscriptions to its channels unasked.
+    const bool asked =
+        !endpoint_.sharded || under_way_.empty() || under_way_.front().channel == push->channel;
+    if (!under_way_.empty() && asked) {
       env_.after_command(info(under_way_.front()), CommandEnd::answered);
       under_way_.pop_front();
     }
     return *std::move(push);
+  }
+
+  /// The oldest request was answered with MOVED.
+  StoreResult<std::optional<Push>> refused_channel() {
+    if (std::unique_lock lock(sending_); !under_way_.empty()) {
+      Push push{Push::Kind::unsubscribed, under_way_.front().channel};
+      env_.after_command(info(under_way_.front()), CommandEnd::lost);
+      under_way_.pop_front();
+      return push;
+    }
+    return broken("it sent MOVED, expected a message");
   }
 
   tl::unexpected<StoreError> broken(std::string_view why) {
@@ -379,7 +400,12 @@ class SocketFactory : public ConnectionFactory {
 
   std::unique_ptr<Connection> make(const Endpoint& endpoint, const Timeouts& timeouts,
                                    Env& env) override {
-    return std::make_unique<SocketConnection>(dialer_, endpoint, timeouts, env);
+    const auto make_one = [&dialer = dialer_](const Endpoint& server, const Timeouts& times,
+                                              Env& its) -> std::unique_ptr<Connection> {
+      return std::make_unique<SocketConnection>(dialer, server, times, its);
+    };
+    if (endpoint.cluster.empty()) return make_one(endpoint, timeouts, env);
+    return make_cluster_connection(make_one, endpoint, timeouts, env);
   }
   std::unique_ptr<Subscriber> make_subscriber(const Endpoint& endpoint, const Timeouts& timeouts,
                                               Env& env) override {
@@ -397,6 +423,7 @@ class SocketFactory : public ConnectionFactory {
 
 std::string Endpoint::display() const {
   if (!path.empty()) return "unix:" + path;
+  if (!cluster.empty()) return Url{.hosts = cluster}.display();
   if (sentinels.empty()) return display_address(host, std::to_string(port));
   return Url{.hosts = sentinels, .path = "/" + master}.display();
 }
@@ -423,7 +450,10 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
     database.remove_prefix(3);
   } else {
     path.remove_prefix(std::min<std::size_t>(path.size(), 1));
-    if (url->scheme.ends_with("+sentinel")) {
+    if (url->scheme.ends_with("+cluster")) {
+      if (!path.empty()) return invalid_url("a cluster has one database, without a number", form);
+      endpoint.cluster = std::move(url->hosts);
+    } else if (url->scheme.ends_with("+sentinel")) {
       database = cut_at(path, '/');
       if (path.empty()) return invalid_url("the master's name is missing", form);
       if (path.find('@') != std::string_view::npos) {

@@ -21,9 +21,10 @@
 
 namespace lockbench::redis {
 
-/// One Redis server, by TCP or a unix socket, or the current master that these sentinels name. User
-/// and password are for the server, and for sentinels that ask for one. With rediss:// or
-/// rediss+sentinel:// all of these speak TLS, with a query as in TlsSettings.
+/// One Redis server, by TCP or a unix socket, the current master that these sentinels name, or the
+/// servers of a cluster. User and password are for the servers, and for sentinels that ask for one.
+/// With rediss://, rediss+sentinel:// or rediss+cluster:// all of these speak TLS, with a query as
+/// in TlsSettings.
 struct Endpoint {
   std::string host;  ///< empty for a unix socket
   int port = 6379;
@@ -33,11 +34,13 @@ struct Endpoint {
   std::vector<HostPort> sentinels{};  ///< asked for host and port; if empty, those above are used
   std::string master{};               ///< the sentinels' name for it
   std::shared_ptr<const TlsSettings> tls{};  ///< null: none
+  std::vector<HostPort> cluster{};           ///< some of its servers, which know the others
+  bool sharded = false;                      ///< one server of a cluster
 
-  /// "127.0.0.1:6379", "unix:/run/redis.sock" or "10.0.0.1:26379,10.0.0.2:26379/name": without
-  /// credentials, for people, files and metrics.
+  /// "127.0.0.1:6379", "unix:/run/redis.sock", "10.0.0.1:26379,10.0.0.2:26379/name" or
+  /// "10.0.0.1:6379,10.0.0.2:6379": without credentials, for people, files and metrics.
   std::string display() const;
-  /// For an endpoint without sentinels.
+  /// For an endpoint without sentinels or a cluster.
   SocketAddress address() const { return {.host = host, .port = port, .path = path}; }
 };
 
@@ -117,6 +120,10 @@ class Connection {
   /// Grows with every new connection: WAIT covers the writes of the same connection only.
   virtual std::uint64_t times_connected() const { return 1; }
 
+  /// The server of a cluster that has this key, or the cluster while that is unknown; nothing
+  /// without a cluster.
+  virtual std::optional<Endpoint> server_of(std::string_view /*key*/) const { return std::nullopt; }
+
   virtual void close() noexcept = 0;
 
   void queue(WordList command) { queue(Command(command.begin(), command.size())); }
@@ -166,7 +173,8 @@ struct Push {
 
 /// A connection for messages: one client receives, and any thread may subscribe meanwhile. A
 /// failure closes it, with all subscriptions, until connect() is called again. Reports its commands
-/// to its Env, one at a time.
+/// to its Env, one at a time. On a server of a cluster it uses sharded channels, whose messages
+/// stay on that server; a channel that is another server's is answered with `unsubscribed`.
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
@@ -206,7 +214,7 @@ class ConnectionFactory {
 };
 
 /// Connections over TCP, TLS or a unix socket, or over those that `dialer` opens; it must outlive
-/// the factory.
+/// them.
 std::unique_ptr<ConnectionFactory> make_connection_factory_on(Dialer& dialer);
 std::unique_ptr<ConnectionFactory> make_connection_factory();
 

@@ -186,7 +186,7 @@ void append_command(std::string& out, Command command) {
 }
 
 std::string_view key_of(Command command) {
-  if (command[0] == "WAIT" || command[0] == "INFO") return {};
+  if (command[0] == "WAIT" || command[0] == "INFO" || command[0] == "CLUSTER") return {};
   const std::size_t place = command[0].starts_with("EVAL") ? 3 : 1;
   return place < command.size() ? command[place] : std::string_view();
 }
@@ -205,11 +205,13 @@ tl::expected<Push, std::string> read_push(const Reply& reply) {
   if (reply.type == Reply::Type::error) return tl::unexpected(printable(reply.text));
   const bool triple = reply.type == Reply::Type::array && reply.elements.size() == 3;
   if (triple && reply.elements[1].type == Reply::Type::string) {
-    const Reply& kind = reply.elements[0];
+    std::string_view kind = reply.elements[0].text;
     const std::string& channel = reply.elements[1].text;
-    if (kind.is_text("message")) return Push{Push::Kind::message, channel};
-    if (kind.is_text("subscribe")) return Push{Push::Kind::subscribed, channel};
-    if (kind.is_text("unsubscribe")) return Push{Push::Kind::unsubscribed, channel};
+    // Sharded channels have the same kinds with an s before them.
+    if (kind == "smessage" || kind == "ssubscribe" || kind == "sunsubscribe") kind.remove_prefix(1);
+    if (kind == "message") return Push{Push::Kind::message, channel};
+    if (kind == "subscribe") return Push{Push::Kind::subscribed, channel};
+    if (kind == "unsubscribe") return Push{Push::Kind::unsubscribed, channel};
   }
   return tl::unexpected(fmt::format("it sent {}, expected a message", describe(reply)));
 }
@@ -239,6 +241,9 @@ StoreError::Code error_code(std::string_view text) {
   if (word == "NOSCRIPT") return Code::unknown_script;
   if (word == "NOAUTH") return Code::no_login;
   if (word == "NOPERM") return Code::no_permission;
+  if (word == "MOVED") return Code::moved;
+  if (word == "ASK") return Code::asked;
+  if (word == "TRYAGAIN") return Code::try_again;
   // For a write in a script, some servers put other text first.
   return text.find("READONLY ") != std::string_view::npos ? Code::read_only : Code::other;
 }

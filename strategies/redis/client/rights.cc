@@ -38,18 +38,28 @@ void add(std::string_view command, Commands& commands) {
   }
 }
 
+void add_all(const Descriptor& strategy, Commands& commands) {
+  for (const auto* list :
+       {&strategy.acquire_commands, &strategy.release_commands, &strategy.renew_commands}) {
+    for (const std::string_view command : *list) add(command, commands);
+  }
+}
+
 }  // namespace
 
+std::vector<std::string> commands_of(const Descriptor& strategy) {
+  Commands commands;
+  add_all(strategy, commands);
+  return {commands.begin(), commands.end()};
+}
+
 std::string acl_command(std::span<const Descriptor* const> strategies) {
-  // For a chosen database, sentinels, and the checks, notes and cleaning round a run. AUTH needs no
-  // right.
-  Commands commands{"select", "role", "ping", "info", "scan", "unlink", "zadd", "zrange", "zrem"};
+  // For a chosen database, sentinels, the checks of `doctor`, and the checks, notes and cleaning
+  // round a run. AUTH needs no right.
+  Commands commands{"select", "role",   "command|info", "ping",   "info",
+                    "scan",   "unlink", "zadd",         "zrange", "zrem"};
   for (const Descriptor* strategy : strategies) {
-    if (strategy->backend != "redis") continue;
-    for (const auto* list :
-         {&strategy->acquire_commands, &strategy->release_commands, &strategy->renew_commands}) {
-      for (const std::string_view command : *list) add(command, commands);
-    }
+    if (strategy->backend == "redis") add_all(*strategy, commands);
   }
   return fmt::format(
       "ACL SETUSER lockbench reset on >PASSWORD ~lockbench:* resetchannels &lockbench:* +{}",

@@ -34,8 +34,10 @@ class RedisRenewals : public RenewalChannel {
       return connection_->queue({protocol_.unchecked, key, argument});
     }
     // The first of a batch carries the script's source, so that the others find it even after a
-    // restart of the server: a pipelined command cannot be repeated after NOSCRIPT.
-    connection_->queue(*protocol_.script, first, {key}, {token, argument});
+    // restart of the server: a pipelined command cannot be repeated after NOSCRIPT. In a cluster
+    // each does, as any of them may be redirected.
+    const bool in_full = first || connection_->server_of(key).has_value();
+    connection_->queue(*protocol_.script, in_full, {key}, {token, argument});
   }
 
   void flush(const std::stop_token& stop) override {
@@ -106,12 +108,19 @@ std::unique_ptr<RenewalChannel> make_renewal_channel(std::unique_ptr<Connection>
   return std::make_unique<RedisRenewals>(std::move(connection), protocol, wait);
 }
 
+tl::expected<Endpoint, std::string> parse_independent(std::string_view url) {
+  auto endpoint = parse_endpoint(url);
+  if (!endpoint || endpoint->cluster.empty()) return endpoint;
+  return tl::unexpected<std::string>("this lock cannot use the servers of a cluster");
+}
+
 SingleNodeLock::SingleNodeLock(const Context& context, Replicas needed)
     : env_(context.env),
       services_(context.services),
       options_(context.options),
       url_(context.urls.empty() ? "" : context.urls.front()),
-      endpoint_(endpoints_of(context, parse_endpoint).front()),
+      endpoint_(endpoints_of(context, needed == Replicas::none ? parse_endpoint : parse_independent)
+                    .front()),
       waiting_(context.waiting),
       renewing_(context.renewing),
       replicas_(wait_of(context.options, needed)),
@@ -215,7 +224,9 @@ StoreResult<void> SingleNodeLock::await_replicas(const std::stop_token& stop) {
 
 void SingleNodeLock::notify_released(const Lease& lease, const std::stop_token& stop) {
   if (!notifies() || release_notifies()) return;
-  (void)redis_->call({"PUBLISH", channel_of(lease.key), "released"}, stop);
+  // PUBLISH would send the message to every server of a cluster.
+  const std::string_view publish = on_cluster() ? "SPUBLISH" : "PUBLISH";
+  (void)redis_->call({publish, channel_of(lease.key), "released"}, stop);
 }
 
 WaitResult SingleNodeLock::wait_turn(const AcquireRequest& request, const Lease&,
@@ -230,12 +241,14 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
   constexpr Duration kPollInterval = std::chrono::milliseconds(100);
   if (!woken_) woken_ = env_.make_event();
   if (!listening_) {
+    // The channel is in the key's slot, so the same server has both.
+    const Endpoint server = server_of(request.key);
     auto& hub = services_.get_or_make<NotificationHub>(
-        [this] {
-          return std::make_shared<NotificationHub>(endpoint_, options_.command_timeout, factory_,
+        [&] {
+          return std::make_shared<NotificationHub>(server, options_.command_timeout, factory_,
                                                    make_service_env(services_));
         },
-        url_);
+        server.sharded ? fmt::format("{} {}", url_, server.display()) : url_);
     listening_.emplace(hub, channel_of(request.key), *woken_);
     // The lock may have been released between the attempt and the subscription.
     if (listening_->subscribed()) return WaitResult::signalled;
@@ -246,8 +259,9 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
   return result;
 }
 
-void SingleNodeLock::find_channel(const RenewalProtocol& protocol, Duration ttl) {
-  if (ttl == channel_ttl_) return;
+void SingleNodeLock::find_channel(const RenewalProtocol& protocol, std::string_view key,
+                                  Duration ttl) {
+  if (ttl == channel_ttl_ && !on_cluster()) return;
   if (scheduler_ == nullptr) scheduler_ = &renewal_scheduler(services_);
   const Duration timeout = renewal_timeout(ttl / 3, options_.command_timeout);
   renewal_channel_ = fmt::format("{} {} {}", url_, protocol.name(), timeout.count());
@@ -255,6 +269,8 @@ void SingleNodeLock::find_channel(const RenewalProtocol& protocol, Duration ttl)
     renewal_channel_ +=
         fmt::format(" {}/{} {}", replicas_->needed, replicas_->replicas, replicas_->within.count());
   }
+  // A shard that is down must not hold up the renewals at the others.
+  if (on_cluster()) renewal_channel_ += " " + server_of(key).display();
   scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
     return make_renewal_channel(factory_.make(endpoint_, timeout, env), protocol, replicas_);
   });
@@ -264,7 +280,7 @@ void SingleNodeLock::find_channel(const RenewalProtocol& protocol, Duration ttl)
 void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
   const auto protocol = renewing_ ? renewal_protocol() : std::nullopt;
   if (!protocol) return;
-  find_channel(*protocol, ttl);
+  find_channel(*protocol, lease.key, ttl);
   lease.renewal = scheduler_->keep({.key = lease.key,
                                     .token = lease.token,
                                     .state = lease.state,

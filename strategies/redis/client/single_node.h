@@ -58,6 +58,10 @@ std::unique_ptr<RenewalChannel> make_renewal_channel(std::unique_ptr<Connection>
                                                      const RenewalProtocol& protocol,
                                                      std::optional<ReplicaWait> wait = {});
 
+/// A quorum's servers, or one with replicas: of a cluster, one server could hold several votes, and
+/// WAIT would count another shard's replicas.
+tl::expected<Endpoint, std::string> parse_independent(std::string_view url);
+
 /// The result of one attempt.
 struct TryResult {
   bool granted;
@@ -170,6 +174,7 @@ class SingleNodeLock : public LockStrategy {
   Connection& redis() { return *redis_; }
   Env& env() { return env_; }
   int client() const { return client_; }
+  bool on_cluster() const { return !endpoint_.cluster.empty(); }
   /// Whether clients wait for a message.
   bool notifies() const { return waiting_.kind == WaitKind::notify; }
   /// The channel on which a release of this key is announced.
@@ -182,8 +187,12 @@ class SingleNodeLock : public LockStrategy {
   void notify_released(const Lease& lease, const std::stop_token& stop);
   WaitResult wait_for_message(const AcquireRequest& request, Duration longest);
   void keep_renewed(Lease& lease, Duration ttl);
-  /// Makes sure that there is a channel for leases with this TTL.
-  void find_channel(const RenewalProtocol& protocol, Duration ttl);
+  /// Makes sure that there is a channel for leases of this key with this TTL.
+  void find_channel(const RenewalProtocol& protocol, std::string_view key, Duration ttl);
+  /// The server with this key.
+  Endpoint server_of(std::string_view key) const {
+    return redis_->server_of(key).value_or(endpoint_);
+  }
 
   Env& env_;
   Services& services_;

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "strategies/number.h"
+#include "strategies/redis/client/cluster.h"
 #include "strategies/redis/client/protocol.h"
+#include "strategies/redis/client/rights.h"
 
 namespace lockbench::redis {
 namespace {
@@ -55,12 +57,28 @@ const Form<Reply> page_form{"a cursor and keys", [](const Reply& reply) {
                               return fits ? std::optional(reply) : std::nullopt;
                             }};
 
+const Form<Reply> list_form{"a list", [](const Reply& reply) {
+                              return reply.type == Reply::Type::array ? std::optional(reply)
+                                                                      : std::nullopt;
+                            }};
+
+/// The commands of locks that came after Redis 2.0.
+struct Since {
+  std::string_view command, version;
+};
+constexpr Since kSince[] = {{"eval", "Redis 2.6"},    {"evalsha", "Redis 2.6"},
+                            {"pexpire", "Redis 2.6"}, {"pexpireat", "Redis 2.6"},
+                            {"pttl", "Redis 2.6"},    {"time", "Redis 2.6"},
+                            {"wait", "Redis 3.0"}};
+
 /// INFO for the facts, UNLINK and SCAN for tidying up. Each call begins with a new connection: the
 /// server may have closed an idle one during a run, or been replaced.
 class RedisStore : public Store {
  public:
   RedisStore(const Endpoint& endpoint, Duration command_timeout)
-      : display_(endpoint.display()),
+      : endpoint_(endpoint),
+        command_timeout_(command_timeout),
+        display_(endpoint.display()),
         env_(make_system_env(0)),
         redis_(make_connection_factory()->make(endpoint, command_timeout, *env_)) {}
 
@@ -91,8 +109,11 @@ class RedisStore : public Store {
     const auto seconds = [&](std::string_view name) {
       return std::strtod(info_field(*cpu, name).c_str(), nullptr);
     };
+    StoreFacts facts{.version = printable(info_field(*server, "redis_version"))};
+    // The rest is of one server, and a cluster has several.
+    if (on_cluster()) return facts;
     return StoreFacts{
-        .version = printable(info_field(*server, "redis_version")),
+        .version = std::move(facts.version),
         .instance = info_field(*server, "run_id"),
         .cpu_seconds = seconds("used_cpu_user") + seconds("used_cpu_sys"),
         .commands = parse_number<double>(info_field(stats, "total_commands_processed")),
@@ -116,6 +137,24 @@ class RedisStore : public Store {
     return found;
   }
 
+  StoreResult<std::map<std::string, std::string>> missing(
+      std::span<const std::string> commands) override {
+    redis_->close();
+    std::vector<std::string_view> words{"COMMAND", "INFO"};
+    words.insert(words.end(), commands.begin(), commands.end());
+    const auto known = redis_->read(list_form, "COMMAND INFO", redis_->call(words));
+    if (!known) return tl::unexpected(known.error());
+    // Unknown commands have nil, or an empty list, in their places.
+    const auto& entries = known->elements;
+    std::map<std::string, std::string> missing;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      if (i < entries.size() && !entries[i].elements.empty()) continue;
+      const auto* const since = std::ranges::find(kSince, commands[i], &Since::command);
+      missing[commands[i]] = since == std::end(kSince) ? "" : since->version;
+    }
+    return missing;
+  }
+
   StoreResult<std::size_t> remove_keys(std::span<const std::string> keys,
                                        const std::stop_token& stop) override {
     redis_->close();
@@ -135,6 +174,8 @@ class RedisStore : public Store {
   }
 
   StoreResult<void> remove_old_runs(const std::stop_token& stop) override {
+    // A scan that is continued later would have to be continued on each server.
+    if (on_cluster()) return {};
     redis_->close();
     const auto oldest =
         redis_->call(kTexts, {"ZRANGE", kRuns, "0", kLastOfOldest, "WITHSCORES"}, stop);
@@ -184,11 +225,7 @@ class RedisStore : public Store {
   StoreResult<std::size_t> remove_run(std::string_view run_id,
                                       const std::stop_token& stop) override {
     redis_->close();
-    std::string cursor = "0";
-    auto removed = remove_matching(
-        fmt::format("lockbench:{}[-:]*", run_id), stop,
-        [&](std::string_view key) { return is_of_run(run_of_key(key), run_id); }, cursor,
-        TimePoint::max());
+    auto removed = scan_of_run(run_id, stop);
     if (!removed) return removed;
     const auto noted = redis_->call(kTexts, {"ZRANGE", kRuns, "0", "-1"}, stop);
     if (!noted) return tl::unexpected(noted.error());
@@ -200,6 +237,27 @@ class RedisStore : public Store {
   }
 
  private:
+  bool on_cluster() const { return !endpoint_.cluster.empty(); }
+
+  StoreResult<std::size_t> scan_of_run(std::string_view run_id, const std::stop_token& stop) {
+    std::size_t removed = 0;
+    if (on_cluster()) {
+      const auto primaries = primaries_of(endpoint_, command_timeout_, *env_);
+      if (!primaries) return tl::unexpected(primaries.error());
+      for (const Endpoint& primary : *primaries) {
+        auto gone = RedisStore(primary, command_timeout_).scan_of_run(run_id, stop);
+        if (!gone) return gone;
+        removed += *gone;
+      }
+      return removed;
+    }
+    std::string cursor = "0";
+    return remove_matching(
+        fmt::format("lockbench:{}[-:]*", run_id), stop,
+        [&](std::string_view key) { return is_of_run(run_of_key(key), run_id); }, cursor,
+        TimePoint::max());
+  }
+
   StoreResult<void> forget(std::string_view prefix, const std::stop_token& stop) {
     return redis_->call(kCount, {"ZREM", kRuns, prefix}, stop).map([](auto) {});
   }
@@ -234,6 +292,7 @@ class RedisStore : public Store {
   StoreResult<std::size_t> unlink(std::span<const std::string> keys, const std::stop_token& stop) {
     // Large enough for few round trips, small enough not to hold up a shared server.
     constexpr std::size_t kBatch = 500;
+    if (on_cluster() || endpoint_.sharded) return unlink_each(keys, kBatch, stop);
     return remove_in_batches(keys, kBatch, display_, stop, [&](auto batch) {
       std::vector<std::string_view> command{"UNLINK"};
       command.insert(command.end(), batch.begin(), batch.end());
@@ -241,6 +300,26 @@ class RedisStore : public Store {
     });
   }
 
+  /// One command for each key, as one command may have keys of one slot only.
+  StoreResult<std::size_t> unlink_each(std::span<const std::string> keys, std::size_t most,
+                                       const std::stop_token& stop) {
+    return remove_in_batches(keys, most, display_, stop, [&](auto batch) {
+      for (const std::string& key : batch) redis_->queue({"UNLINK", key});
+      StoreResult<std::int64_t> removed = 0;
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        const auto gone = redis_->read(kCount, "UNLINK", redis_->receive(stop));
+        if (!gone) {
+          removed = tl::unexpected(gone.error());
+        } else if (removed) {
+          *removed += *gone;
+        }
+      }
+      return removed;
+    });
+  }
+
+  const Endpoint endpoint_;
+  const Duration command_timeout_;
   const std::string display_;
   std::unique_ptr<Env> env_;
   std::unique_ptr<Connection> redis_;
@@ -254,9 +333,14 @@ std::string display(const Endpoint& endpoint) {
 
 Secrecy secrecy(const std::string& text) {
   const Endpoint endpoint = parse_endpoint(text).value();
-  Url url{.password = endpoint.password, .hosts = endpoint.sentinels, .tls = endpoint.tls};
+  const bool cluster = !endpoint.cluster.empty();
+  Url url{.password = endpoint.password,
+          .hosts = cluster ? endpoint.cluster : endpoint.sentinels,
+          .tls = endpoint.tls};
   if (url.hosts.empty() && endpoint.path.empty()) url.hosts.push_back({.host = endpoint.host});
-  return secrecy_by_scheme(url, endpoint.sentinels.empty() ? "rediss://" : "rediss+sentinel://");
+  return secrecy_by_scheme(url, cluster                      ? "rediss+cluster://"
+                                : endpoint.sentinels.empty() ? "rediss://"
+                                                             : "rediss+sentinel://");
 }
 
 const StoreRegistration redis_store({
@@ -264,15 +348,22 @@ const StoreRegistration redis_store({
     .value_name = "URL",
     .help =
         "use this Redis instead of a private one: redis://[[user]:password@]host[:port][/db], "
-        "unix://[[user]:password@]/path, or "
+        "unix://[[user]:password@]/path, "
         "redis+sentinel://[[user]:password@]host[:port],.../name[/db] for the master that these "
-        "sentinels watch; rediss:// and rediss+sentinel:// for TLS, with "
+        "sentinels watch, or redis+cluster://[[user]:password@]host[:port],... for a Redis "
+        "Cluster; rediss://, rediss+sentinel:// and rediss+cluster:// for TLS, with "
         "?cacert=FILE&cert=FILE&key=FILE&server-name=NAME&min-tls=1.3 as needed; repeatable: the "
         "nodes of Redlock, other strategies use the first",
     .repeatable = true,
     .listing = Listing::by_scan,
     .display = [](const std::string& url) { return parse_endpoint(url).map(display); },
     .secrecy = secrecy,
+    .is_sharded =
+        [](const std::string& url) {
+          const auto endpoint = parse_endpoint(url);
+          return endpoint && !endpoint->cluster.empty();
+        },
+    .commands_of = commands_of,
     .make = make_store<parse_endpoint, RedisStore>,
 });
 

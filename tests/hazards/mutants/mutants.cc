@@ -1,6 +1,7 @@
 // Locks with one defect that declare a correct lock's outcomes: the plays must detect the
 // difference. They register themselves in the programs that they are linked into.
 
+#include <map>
 #include <set>
 
 #include "strategies/redis/redlock_lock.h"
@@ -24,6 +25,37 @@ struct UncheckedRelease : TokenLock {
 struct Overstays : TokenLock {
   using TokenLock::TokenLock;
   Duration validity(Duration ttl) const override { return ttl + std::chrono::milliseconds(200); }
+};
+
+/// Goes on asking the server that had the key first, whatever it answers.
+class IgnoresRedirects : public TokenLock {
+ public:
+  explicit IgnoresRedirects(const Context& context)
+      : TokenLock(context),
+        factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
+        timeouts_(context.options.timeouts()) {}
+
+  StoreResult<TryResult> try_acquire(const AcquireRequest& request, Lease& lease) override {
+    const std::string ttl = std::to_string(ceil_milliseconds(request.ttl));
+    return first_server(lease.key)
+        .call(kOkOrNil, {"SET", lease.key, lease.token, "NX", "PX", ttl}, request.stop)
+        .map([](bool set) { return TryResult(set); });
+  }
+  StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) override {
+    return first_server(lease.key).call(kFlag, scripts::release_if_token, {lease.key},
+                                        {lease.token}, stop);
+  }
+
+ private:
+  Connection& first_server(const std::string& key) {
+    auto& server = servers_[key];
+    if (!server) server = factory_.make(redis().server_of(key).value(), timeouts_, env());
+    return *server;
+  }
+
+  ConnectionFactory& factory_;
+  const Timeouts timeouts_;
+  std::map<std::string, std::unique_ptr<Connection>> servers_;
 };
 
 /// Waits for the replicas, but does not send them its key.
@@ -197,6 +229,7 @@ const Registration unchecked_release(described<UncheckedRelease>("test-unchecked
 const Registration unchecked_renewal(described<test::RenewsUnchecked>("test-unchecked-renewal"));
 const Registration hasty(with(described<SkipsTheRecheck>("test-skips-the-recheck"), timer));
 const Registration trusting(described<OnRedis<NeverDoubts>>("test-never-doubts"));
+const Registration stubborn(described<IgnoresRedirects>("test-ignores-redirects"));
 const Registration unreplicated(with(described<KeepsToThePrimary>("test-unreplicated"), replicas));
 const Registration overstaying(described<Overstays>("test-overstays"));
 const Registration flickering(described<Flickers>("test-flickers"));

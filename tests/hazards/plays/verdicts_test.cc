@@ -78,6 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutation{"failover-fenced", "test-etcd-same-number", lost_update, safe},
         Mutation{"failover-fenced", "test-etcd-counts-down", unavailable, safe},
         Mutation{"failover-acknowledged", "test-unreplicated", double_grant, safe},
+        Mutation{"reshard-holding", "test-ignores-redirects", stuck, safe},
         Mutation{"lock-delay", "test-chubby-hasty", double_grant, safe},
         Mutation{"pooler-leaked-lock", "test-advisory-trusting", stuck, refused},
         Mutation{"pooler-reentry", "test-advisory-trusting", double_grant, refused},
@@ -123,7 +124,7 @@ TEST(Verdicts, OfSoundLocksAreWhatTheyDeclare) {
   const std::map<std::string_view, std::vector<std::string_view>> plays{
       {"test-sound",
        {"late-release", "foreign-renewal", "owner-collision", "lost-answer-acquire",
-        "crash-holding"}},
+        "crash-holding", "shard-failover", "reshard-holding", "shard-lost"}},
       {"test-redlock",
        {"redlock-slow-nodes", "redlock-majority-down", "redlock-split-vote",
         "redlock-node-restart-empty", "redlock-minority-down", "store-restart-empty"}}};

@@ -174,6 +174,22 @@ TEST(ProposedRedisUser, MayRunProbeAndClean) {
   }
 }
 
+TEST(RedisCluster, CarriesTheLocksThatNeedNoWholeServer) {
+  const Scratch scratch;
+  const Outcome outcome = lockbench(
+      scratch, {"run", "redis-set-nx-lua", "redis-setnx-expire-multi", "redis-reentrant-notify",
+                "redis-queue", "--redis-cluster", "--iterations", "50", "--keys", "5", "--clients",
+                "4", "--warmup", "0ms", "--out", "r.json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const Json& run : read_result(scratch / "r.json").at("runs")) {
+    EXPECT_EQ(run.at("errors"), Json::array());
+    EXPECT_GT(run.at("audit").at("increments"), 0);
+  }
+  const Outcome refused = lockbench(scratch, {"run", "redlock", "--redis-cluster"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err, testing::HasSubstr("redlock cannot run here: its servers must each"));
+}
+
 /// A Redis, and a user of it that doctor tries.
 class DoctorTriesALock : public testing::Test {
  protected:
@@ -199,6 +215,24 @@ TEST_F(DoctorTriesALock, AUserWhoMayOnlyPingMayNotLock) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.out, testing::ContainsRegex("--redis +ok "));
   EXPECT_THAT(outcome.out, testing::ContainsRegex("redis-set-nx-lua +FAILED .*NOPERM"));
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex("which strategies it can run is unknown.*NOPERM"));
+}
+
+TEST_F(DoctorTriesALock, SaysWhichStrategiesTheServerCanRun) {
+  allow({"+@all", "~*", "&*"});
+  EXPECT_THAT(doctor().out, testing::ContainsRegex("has the commands of ([0-9]+) of [0-9]+"));
+  const auto old = [] {
+    testbed::RedisOptions options;
+    options.config = {"rename-command WAIT \"\"", "rename-command BLPOP \"\""};
+    return own_redis(std::move(options));
+  }();
+  const Scratch scratch;
+  const std::string file = scratch.write("url", old->url());
+  const std::string found = lockbench(scratch, {"doctor", "--redis", "@" + file}).out;
+  EXPECT_THAT(found, testing::HasSubstr("cannot run redis-wait: it lacks wait (Redis 3.0)"));
+  EXPECT_THAT(found, testing::HasSubstr("cannot run redis-queue: it lacks blpop"));
+  EXPECT_THAT(found, testing::Not(testing::HasSubstr("cannot run redis-set-nx-lua")));
 }
 
 TEST_F(DoctorTriesALock, ByTheStrategiesOfAProbesFileAndLeavesNothing) {

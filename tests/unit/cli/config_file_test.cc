@@ -119,6 +119,9 @@ load = ["reacquire"]
   ASSERT_TRUE(local) << local.error();
   EXPECT_EQ(local->workload.rtt, 5ms);
   for (const char* key : {"rtt", "tls"}) values[key] = values_of(*local).at(key);
+  const auto sharded = parse_file("redis-cluster = true");
+  ASSERT_TRUE(sharded) << sharded.error();
+  values["redis_cluster"] = values_of(*sharded).at("redis_cluster");
   const auto hot = parse_file("keys = 10\nhot-set = \"share=50%,keys=5\"");
   ASSERT_TRUE(hot) << hot.error();
   values["hot_set"] = values_of(*hot).at("hot_set");

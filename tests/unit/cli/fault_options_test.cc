@@ -55,6 +55,19 @@ TEST(FaultFit, FollowsFromWhereALockLives) {
   EXPECT_THAT(unfit_for("redis-setnx", "failover@1s", alone), HasSubstr("--replicas"));
 }
 
+TEST(FaultOption, OnARedisClusterIsOneThatItsShardsCanHave) {
+  const auto error = [](std::vector<std::string> args) {
+    args.emplace_back("--redis-cluster");
+    return error_of(args);
+  };
+  EXPECT_EQ(error({"--fault", "failover@1s"}), "accepted");
+  EXPECT_EQ(error({"--fault", "client-kill@1s"}), "accepted");
+  EXPECT_THAT(error({"--fault", "store-kill@1s"}), HasSubstr("--redis-cluster cannot"));
+  EXPECT_THAT(error({"--rtt", "1ms"}), HasSubstr("--redis-cluster cannot"));
+  EXPECT_THAT(error({"--redis", "redis://h"}), HasSubstr("redis+cluster://"));
+  EXPECT_TRUE(request_of(parse_run({"--redis-cluster"}).value()).sharded);
+}
+
 TEST(FaultFit, ClustersAreForFaultsThatTheySurvive) {
   LoadOptions options;
   EXPECT_FALSE(request_of(options).clusters);
