@@ -95,6 +95,11 @@ std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Sk
   const auto plays = select_scenarios(options.scenarios, options.quick);
   std::vector<Cell> cells;
   for (const auto& [strategy, named] : select_strategies(options.strategies, with_absent())) {
+    // Without a lock there is no holder to harm.
+    if (strategy->traits.updates && named) {
+      throw UsageError("{} cannot run here: it takes no lock", strategy->name);
+    }
+    if (strategy->traits.updates) continue;
     if (strategy->not_built.empty()) {
       for (const auto* scenario : plays) cells.push_back(make_cell(*scenario, *strategy));
     } else if (named) {
