@@ -42,13 +42,16 @@ class ConditionalRenewals : public RenewalChannel {
   void queue(std::string_view key, std::string_view token, Duration ttl) override {
     queued_.push_back({std::string(key), std::string(token), ttl});
   }
-  void flush(const std::stop_token& /*stop*/) override {}
+  void flush(const std::stop_token& /*stop*/) override { broken_ = false; }
   RenewalAnswer answer(const std::stop_token& stop) override {
     const Order order = std::move(queued_.front());
     queued_.pop_front();
+    // A store that does not answer holds up a batch for one timeout only.
+    if (broken_) return RenewalAnswer::failed;
     const auto renewed = change_own(*store_, form_, order.key, order.token, order.ttl, stop);
     if (renewed) return *renewed ? RenewalAnswer::renewed : RenewalAnswer::not_owner;
     failure_ = renewed.error().message;
+    broken_ = true;
     return RenewalAnswer::failed;
   }
   std::string failure() const override { return failure_; }
@@ -62,6 +65,7 @@ class ConditionalRenewals : public RenewalChannel {
   const std::unique_ptr<VersionedStore> store_;
   const LeaseForm& form_;
   std::deque<Order> queued_;
+  bool broken_ = false;  ///< since the latest flush
   std::string failure_;
 };
 

@@ -83,6 +83,20 @@ TEST_F(UpdatesRun, ThatOverwriteOneAnotherAreAViolation) {
   EXPECT_EQ(run.audit.verdict, Verdict::violated);
 }
 
+TEST_F(LiveRunTest, OnlyTooManyHoldersOfASemaphoreAreAViolation) {
+  hold(1ms);
+  end_after(200);
+  Descriptor semaphore = leaky_lock;
+  semaphore.traits.permits = true;
+  for (const int permits : {4, 2, 1}) {
+    plan_.workload.strategy.permits = permits;
+    const results::Run run = run_one(semaphore);
+    EXPECT_EQ(run.audit.overlaps > 0, permits < 4) << permits;
+    EXPECT_EQ(run.audit.verdict, permits < 4 ? Verdict::violated : Verdict::exclusive) << permits;
+    EXPECT_EQ(run.audit.lost_updates > 0, permits == 1) << "not judged with several permits";
+  }
+}
+
 TEST_F(LiveRunTest, WhatIsDoneToTheServersIsDoneWhileClientsAreConnectedAndNoneWorks) {
   std::atomic<int> connected = 0, sections = 0;
   int connected_before = -1, sections_before = -1, sections_after = -1;

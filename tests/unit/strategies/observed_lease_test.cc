@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/support/fake_renewal_channel.h"
 #include "tests/support/sim_env.h"
@@ -19,6 +20,7 @@ struct SharedItems {
   std::map<std::string, VersionedItem> items;
   int writes = 0;
   bool reachable = true;
+  int calls = 0;
 };
 
 class FakeStore : public VersionedStore {
@@ -29,6 +31,7 @@ class FakeStore : public VersionedStore {
   const std::string& display() const override { return display_; }
   StoreResult<std::optional<VersionedItem>> get(const std::string& key,
                                                 const std::stop_token&) override {
+    ++shared_.calls;
     if (!shared_.reachable) return down();
     const auto found = shared_.items.find(key);
     if (found == shared_.items.end()) return std::nullopt;
@@ -215,6 +218,20 @@ TEST_F(ObservedLeaseTest, AnOutageUpToTheRenewDeadlineLosesNothing) {
     EXPECT_EQ(held.state->lost_at().has_value(), lost) << seconds(outage);
     EXPECT_EQ(held.state->valid_at(clock_.now()), !lost) << seconds(outage);
   }
+}
+
+TEST_F(ObservedLeaseTest, OneFailureIsEnoughForABatch) {
+  renewed_ = true;
+  std::vector<Lease> held;
+  for (int number = 0; number < 20; ++number) {
+    Client& holder = client();
+    held.push_back(must(holder.lock->acquire(
+        {.key = std::to_string(number), .ttl = kTtl, .deadline = clock_.now(), .stop = {}})));
+  }
+  shared_.reachable = false;
+  shared_.calls = 0;
+  renew_for(2s);
+  EXPECT_EQ(shared_.calls, 1);
 }
 
 TEST_F(ObservedLeaseTest, TheRenewDeadlineCanBeChosen) {
