@@ -1,0 +1,18 @@
+# What `cmake --install` installs. cmake/Packages.cmake makes Debian packages of the components.
+install(TARGETS lockbench COMPONENT program)
+# What find_beside() looks for.
+set(parts ${CMAKE_INSTALL_LIBEXECDIR}/lockbench)
+install(TARGETS lockbench-supervisor lockbench_clock_shim lockbench_hosts_shim COMPONENT program
+        RUNTIME DESTINATION ${parts} LIBRARY DESTINATION ${parts})
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+# Copied and adapted by whoever uses them: nothing of it is in force after the installation.
+install(FILES exporter/lockbench-probe.service exporter/lockbench-watch.service exporter/watch.toml
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program)
+install(DIRECTORY dashboards DESTINATION ${CMAKE_INSTALL_DATADIR}/lockbench COMPONENT program)
+install(FILES results/schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/lockbench COMPONENT program)
+
+# All that an installation needs: `cmake --install` builds nothing.
+add_custom_target(installable)
+add_dependencies(installable lockbench lockbench-supervisor lockbench_clock_shim lockbench_hosts_shim)
+include(cmake/Packages.cmake)
