@@ -32,4 +32,7 @@ install(FILES ${completions}/lockbench.fish DESTINATION ${CMAKE_INSTALL_DATADIR}
 # All that an installation needs: `cmake --install` builds nothing.
 add_custom_target(installable)
 add_dependencies(installable lockbench lockbench_manual lockbench-supervisor lockbench_clock_shim lockbench_hosts_shim)
+if(LOCKBENCH_METRICS)
+  add_dependencies(installable lockbench_embed)
+endif()
 include(cmake/Packages.cmake)

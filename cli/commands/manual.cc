@@ -148,10 +148,11 @@ void write_page(const std::string& folder, std::string_view command, const std::
 
 // Completion.
 
-template <class Named>
-std::vector<std::string_view> names_of(const std::vector<const Named*>& all) {
+template <class T>
+std::vector<std::string_view> names_of(const std::vector<const T*>& all) {
   std::vector<std::string_view> names;
-  for (const Named* one : all) names.push_back(one->name);
+  names.reserve(all.size());
+  for (const T* one : all) names.push_back(one->name);
   return names;
 }
 

@@ -28,10 +28,11 @@ std::vector<std::string> completed(std::vector<std::string> words) {
   return candidates;
 }
 
-template <class Named>
-std::vector<std::string> names_of_all(const std::vector<const Named*>& all) {
+template <class T>
+std::vector<std::string> names_of_all(const std::vector<const T*>& all) {
   std::vector<std::string> texts;
-  for (const Named* one : all) texts.emplace_back(one->name);
+  texts.reserve(all.size());
+  for (const T* one : all) texts.emplace_back(one->name);
   return texts;
 }
 
