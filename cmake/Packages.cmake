@@ -20,8 +20,8 @@ set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
 # useradd, in postinst
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS passwd)
 # The private servers: who has servers of their own, or one kind of store, needs none of the others.
-file(STRINGS packages.txt servers REGEX "^run ")
-list(TRANSFORM servers REPLACE "^run +([^ ]+).*" "\\1")
+file(STRINGS packages.txt servers REGEX "^run-")
+list(TRANSFORM servers REPLACE "^[^ ]+ +([^ ]+).*" "\\1")
 list(JOIN servers ", " servers)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS packages.txt)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "${servers}")

@@ -11,37 +11,19 @@
 namespace lockbench::cli {
 namespace {
 
-/// Text as roff shows it: nothing of it is a request, and a hyphen is the one that users type.
+/// What roff would take for its own; and a hyphen is to be the one that users type.
+constexpr std::pair<char, std::string_view> kRoff[] = {
+    {'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"}, {'`', "\\(ga"},
+    {'"', "\\(dq"}, {'^', "\\(ha"}, {'~', "\\(ti"},  {'\n', " "}};
+
 std::string roff(std::string_view text) {
   std::string safe = text.starts_with('.') ? "\\&" : "";
   for (const char c : text) {
-    switch (c) {
-      case '\\':
-        safe += "\\e";
-        break;
-      case '-':
-        safe += "\\-";
-        break;
-      case '\'':
-        safe += "\\(aq";
-        break;
-      case '`':
-        safe += "\\(ga";
-        break;
-      case '"':
-        safe += "\\(dq";
-        break;
-      case '^':
-        safe += "\\(ha";
-        break;
-      case '~':
-        safe += "\\(ti";
-        break;
-      case '\n':
-        safe += ' ';
-        break;
-      default:
-        safe += c;
+    const auto* const own = std::ranges::find(kRoff, c, &std::pair<char, std::string_view>::first);
+    if (own == std::end(kRoff)) {
+      safe += c;
+    } else {
+      safe += own->second;
     }
   }
   return safe;
