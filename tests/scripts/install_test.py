@@ -15,6 +15,21 @@ PATIENCE = 60  # seconds, on a busy machine
 # Nobody's settings, and no package's name, decide what is found.
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 
+LOSS = """
+#include <lockbench/lock.h>
+#include <prometheus/registry.h>
+#include <iostream>
+int main(int, char** argv) {
+  lockbench::embed::Locks locks({"redis-set-nx-lua", {argv[1]}}, std::make_shared<prometheus::Registry>());
+  auto lock = locks.acquire("k");
+  std::cout << "held: " << lock.valid() << std::endl;
+  std::cin.get();
+  std::cout << "renewed: " << lock.renew(lockbench::embed::Settings().ttl) << std::endl;
+  std::cout << "valid: " << lock.valid() << std::endl;
+  std::cout << "released: " << lock.release() << std::endl << lock.reason() << std::endl;
+}
+"""
+
 
 def output_of(*command, **settings):
     done = subprocess.run(command, capture_output=True, text=True, check=False, **{"env": ENVIRONMENT, **settings})
@@ -89,16 +104,22 @@ class Installed(unittest.TestCase):
             labels = f'outcome="{outcome}",strategy="redis-fenced"'
             self.assertIn(f"lockbench_lock_{name}_seconds_count{{{labels}}} 200\n", said)
 
-    def test_pkg_config_says_how_to_build_with_the_library(self):
+    def test_a_program_built_with_pkg_config_learns_that_it_lost_its_lock(self):
         environment = ENVIRONMENT | {"PKG_CONFIG_PATH": str(self.only("lockbench.pc").parent)}
         flags = output_of("pkg-config", "--cflags", "--libs", "lockbench", env=environment).split()
-        source = self.folder / "small.cc"
-        source.write_text("#include <lockbench/lock.h>\n#include <prometheus/registry.h>\nint main() {\n"
-                          '  lockbench::embed::Locks locks({"local-mutex"}, std::make_shared<prometheus::Registry>());\n'
-                          '  return locks.acquire("k") ? 0 : 1;\n}\n')
-        program = self.folder / "small"
-        output_of("g++", "-std=c++20", source, "-o", program, *flags)
-        output_of(program, env=ENVIRONMENT | {"LD_LIBRARY_PATH": str(self.only("liblockbench.so").parent)})
+        (self.folder / "loss.cc").write_text(LOSS)
+        output_of("g++", "-std=c++20", self.folder / "loss.cc", "-o", self.folder / "loss", *flags)
+        redis = Redis(self.folder)
+        self.addCleanup(redis.stop)
+        environment = ENVIRONMENT | {"LD_LIBRARY_PATH": str(self.only("liblockbench.so").parent)}
+        with subprocess.Popen([self.folder / "loss", f"redis://127.0.0.1:{redis.port}"], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            self.assertEqual(program.stdout.readline(), "held: 1\n")
+            with socket.create_connection(("127.0.0.1", redis.port)) as rogue:
+                rogue.sendall(b"DEL lockbench:embedded:{k}\r\n")
+                self.assertEqual(rogue.recv(64), b":1\r\n")
+            said, _ = program.communicate("go on\n", timeout=PATIENCE)
+        self.assertEqual(said, "renewed: 0\nvalid: 0\nreleased: 0\nthe lock was lost before its release\n")
 
 
 if __name__ == "__main__":
