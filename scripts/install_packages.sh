@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the missing packages of the given groups of packages.txt. As root, also creates the account for
-# private servers. Usage: install_packages.sh GROUP...
+# Installs the missing packages of the given groups of packages.txt: "run" stands for "run-redis" and the like, too.
+# As root, also creates the account for private servers. Usage: install_packages.sh GROUP...
 set -euo pipefail
 list="$(dirname "$0")/../packages.txt"
 
@@ -19,7 +19,7 @@ missing=()
 for group in "$@"; do
   while read -r package; do
     is_there "$package" || missing+=("$package")
-  done < <(awk -v group="$group" '$1 == group { print $2 }' "$list")
+  done < <(awk -v group="$group" '$1 == group || index($1, group "-") == 1 { print $2 }' "$list")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 

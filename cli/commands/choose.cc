@@ -21,10 +21,12 @@ std::vector<std::string_view> known_stores() {
 }
 
 ValueType<std::string> one_of_names(const std::vector<std::string_view>& names) {
-  return parsed([names](const std::string& text) -> tl::expected<std::string, std::string> {
+  auto type = parsed([names](const std::string& text) -> tl::expected<std::string, std::string> {
     if (std::ranges::count(names, text) > 0) return text;
     return tl::unexpected(not_one_of(text, names));
   });
+  type.choices = names;
+  return type;
 }
 
 std::vector<std::string_view> fault_names(bool basic_alone = false) {
@@ -293,7 +295,7 @@ int choose_strategy(const ChooseOptions& options) {
 
 void ChooseOptions::declare_requirements(OptionList& options) {
   options.add("stores", "S,...", requirements.stores, each_once(one_of_names(known_stores())),
-              "stores that you can use, separated by commas, such as redis,postgres", "any");
+              "stores that you can use, separated by commas", "any");
   options.add(
       "for", "USE", requirements.use,
       one_of<choose::Use>({{"mutex", choose::Use::mutex},
@@ -309,9 +311,7 @@ void ChooseOptions::declare_requirements(OptionList& options) {
                           fmt::join(fault_names(), ", ")),
               "none");
   options.add("waive", "F,...", requirements.waived, each_once(one_of_names(fault_names(true))),
-              fmt::format("basic faults that the lock need not survive, of {}",
-                          fmt::join(fault_names(true), ", ")),
-              "none");
+              "basic faults that the lock need not survive", "none");
   constexpr Duration kShortestFault = 1ms, kLongestFault = 1h;
   options.add("pause", "D", requirements.pause, duration(kShortestFault, kLongestFault),
               "the longest pause of a client to survive: it sets TTL and acquire timeout", "none");

@@ -75,6 +75,8 @@ struct Command {
   bool over_ranks = false;  ///< under MPI, all ranks take part
   /// Returns the exit code, or throws a UsageError.
   std::function<int(std::span<const std::string> args)> execute{};
+  /// Calls `use` with its options at their defaults.
+  std::function<void(const std::function<void(const OptionList& options)>& use)> describe{};
 };
 
 /// The headings of help, in their order.
@@ -99,6 +101,10 @@ Command make_command(Command text, int (*run)(const Options&)) {
     if constexpr (requires { values.args; }) values.args.assign(args.begin(), args.end());
     return run(values);
   };
+  text.describe = [](const std::function<void(const OptionList&)>& use) {
+    Options values;
+    use(options_of(values));
+  };
   return text;
 }
 
@@ -121,6 +127,15 @@ Command hazards_command();
 Command doctor_command();
 Command clean_command();
 Command watch_command();
+
+// For the manual and the shells, in place of lists of their own.
+
+/// Writes a manual page for lockbench and for each command to `folder`, which exists.
+void write_manual(const std::vector<Command>& commands, const std::string& folder);
+
+/// Prints what can take the place of the last word of a command line, each with a tab and what it
+/// means; "/" stands for the names of files. `words` lack the program's name.
+void print_completions(const std::vector<Command>& commands, std::span<const std::string> words);
 
 /// Runs lockbench: `args` lack the program's name. Prints, and returns the exit code.
 int dispatch(std::span<const std::string> args);

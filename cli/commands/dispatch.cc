@@ -92,6 +92,15 @@ int choose_and_execute(std::span<const std::string> args) {
   if (first == "client" && args.size() == 1) {
     return hazards::serve_client(STDIN_FILENO);
   }
+  // By the build, and by cli/completions/.
+  if (first == "manual" && args.size() == 2) {
+    write_manual(commands, args[1]);
+    return exit_code::kFine;
+  }
+  if (first == "complete") {
+    print_completions(commands, args.subspan(1));
+    return exit_code::kFine;
+  }
   const bool usual = first.starts_with('-') || args.empty();
   const auto command =
       usual ? commands.begin() : std::ranges::find(commands, first, &Command::name);

@@ -43,8 +43,8 @@ struct HazardOptions {
     names.positional = true;
     names.value_if_unset = all;
     options
-        .add("strategies", "S,...", strategies, any_text(), "names and globs, separated by commas",
-             "all")
+        .add("strategies", "STRATEGY,...", strategies, any_text(),
+             "names and globs, separated by commas", "all")
         .value_if_unset = all;
     declare_clients(options, programs);
     options.add("explain", "SCENARIO/STRATEGY", explain, parsed(parse_cell),

@@ -58,8 +58,9 @@ struct Option {
   std::string name{};  ///< without leading dashes
   std::string value_name{};
   std::string help{};
-  std::string default_text{};  ///< as help shows it; empty: none
-  std::string group{};         ///< the heading under which help shows it
+  std::string default_text{};               ///< as help shows it; empty: none
+  std::string group{};                      ///< the heading under which help shows it
+  std::vector<std::string_view> choices{};  ///< the words that a value may be; none: not so few
   bool flag = false;
   bool repeatable = false;
   bool comma_separated = false;  ///< a value may be a list; add() sets both for a vector
@@ -82,6 +83,8 @@ struct Option {
   tl::expected<void, std::string> set(const std::string& text);
   /// Its key in the result file.
   std::string key() const;
+  /// What help says about it, in one line.
+  std::string description() const;
 };
 
 /// How values of type T are read and written.
@@ -94,8 +97,8 @@ struct ValueType {
   std::function<results::OptionValue(const T&)> record{};
   /// A repeated value is ignored.
   bool unique = false;
-  /// "memory, redis": help shows them.
-  std::string choices{};
+  /// The words that a value may be, if they are few: help shows them. The views last.
+  std::vector<std::string_view> choices{};
 };
 
 /// T of an optional<T> or vector<T>. An option sets the optional, and appends to the vector at each
@@ -228,7 +231,8 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
   if constexpr (!kList && !kOptional) {
     if (default_text.empty()) default_text = type.text(place);
   }
-  if (!type.choices.empty()) help += ": " + type.choices;
+  option.choices = type.choices;
+  if (!type.choices.empty()) help += fmt::format(": {}", fmt::join(type.choices, ", "));
   return insert(name, value_name, std::move(option), std::move(help), std::move(default_text));
 }
 
@@ -306,7 +310,7 @@ ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) 
                 }
                 return std::string();
               },
-          .choices = fmt::format("{}", fmt::join(names, ", "))};
+          .choices = names};
 }
 
 // The TOML file, and other sources of values.

@@ -33,13 +33,8 @@ const Option* option_in(const OptionList& list, std::string_view word) {
   return word.starts_with("--") ? list.find(word.substr(2, word.find('=') - 2)) : nullptr;
 }
 
-std::string description(const Option& option) {
-  std::string text = option.help;
-  const bool says_so = option.help.find("repeatable") != std::string::npos;
-  if (option.repeatable && !option.positional && !says_so) text += "; repeatable";
-  if (option.secret) text += "; @FILE reads it from a file";
-  if (!option.default_text.empty()) text += fmt::format(" (default: {})", option.default_text);
-  return results::fold(text, kHelpWidth - kHelpColumn);
+std::string folded_description(const Option& option) {
+  return results::fold(option.description(), kHelpWidth - kHelpColumn);
 }
 
 void define(CLI::App& app, const std::vector<Option>& options) {
@@ -48,11 +43,14 @@ void define(CLI::App& app, const std::vector<Option>& options) {
   app.get_formatter()->column_width(kHelpColumn);
   for (const Option& option : options) {
     if (option.flag) {
-      app.add_flag(dashed(option.name))->description(description(option))->group(option.group);
+      app.add_flag(dashed(option.name))
+          ->description(folded_description(option))
+          ->group(option.group);
       continue;
     }
     const std::string name = option.positional ? option.value_name : dashed(option.name);
-    CLI::Option* defined = app.add_option(name)->description(description(option))->take_all();
+    CLI::Option* defined =
+        app.add_option(name)->description(folded_description(option))->take_all();
     defined->type_name(option.positional ? "" : option.value_name);
     if (!option.positional) defined->group(option.group);
     // Each mention takes one value.
@@ -166,6 +164,15 @@ std::string Option::key() const {
   std::string key = name;
   std::ranges::replace(key, '-', '_');
   return key;
+}
+
+std::string Option::description() const {
+  std::string text = help;
+  const bool says_so = help.find("repeatable") != std::string::npos;
+  if (repeatable && !positional && !says_so) text += "; repeatable";
+  if (secret) text += "; @FILE reads it from a file";
+  if (!default_text.empty()) text += fmt::format(" (default: {})", default_text);
+  return text;
 }
 
 Option& OptionList::add_flag(std::string_view name, bool& place, std::string help) {

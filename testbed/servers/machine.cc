@@ -38,8 +38,10 @@ tl::expected<std::filesystem::path, std::string> find_beside(std::string_view na
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return tl::unexpected(fmt::format("/proc/self/exe: {}", error.message()));
-  auto beside = self.parent_path() / name;
-  if (std::filesystem::exists(beside, error)) return beside;
+  const auto beside = self.parent_path() / name;
+  for (const auto& place : {beside, self.parent_path() / LOCKBENCH_PARTS / name}) {
+    if (std::filesystem::exists(place, error)) return place.lexically_normal();
+  }
   return tl::unexpected(
       fmt::format("{} is missing: it belongs beside the program", beside.string()));
 }

@@ -22,7 +22,8 @@ struct Program {
 tl::expected<std::filesystem::path, std::string> find_program(const Program& program,
                                                               std::string_view more = {});
 
-/// A file built and installed beside this program. The error names its path.
+/// A file that was built beside this program; an installation has it in libexec. The error names
+/// its path.
 tl::expected<std::filesystem::path, std::string> find_beside(std::string_view name);
 
 /// The account that runs private servers and owns their files.

@@ -84,6 +84,22 @@ class Install(unittest.TestCase):
         self.assertNotIn(" npm ", asked.read_text())
         self.assertNotIn(" nodejs ", asked.read_text())
 
+    def test_a_group_stands_for_its_parts_which_can_be_chosen(self):
+        asked = self.folder / "asked"
+        self.play("apt-get", f'echo " $* " > {asked}')
+        self.install("build")
+        for package in ("g++", "libpq-dev", "libgrpc++-dev"):
+            self.assertIn(f" {package} ", asked.read_text())
+        self.install("build-common")
+        self.assertIn(" g++ ", asked.read_text())
+        self.assertNotIn(" libpq-dev ", asked.read_text())
+
+    def test_an_unknown_store_is_refused_with_those_that_there_are(self):
+        for stores in ("mysql", "redis,mysql", ""):
+            run = subprocess.run([ROOT / "run.sh", "--stores", stores, "list"], capture_output=True, text=True, check=False)
+            self.assertEqual((run.returncode, run.stdout), (1, ""))
+            self.assertIn("allowed: etcd, memcached, postgres, redis, zookeeper", run.stderr)
+
     def test_makes_the_account_of_private_servers(self):
         self.play("apt-get", "exit 0")
         self.install()

@@ -27,6 +27,7 @@ ROOMS = {
     # The snapshots that it reads have types from strategies and results.
     "exporter": "watch loadgen/ strategies/ results",
     "watch": LOAD,
+    "embed": "strategies/",
     "hazards": LOAD,
     # An answer quotes the scenarios' declarations.
     "choose": "hazards " + LOAD,

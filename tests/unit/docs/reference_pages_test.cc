@@ -77,6 +77,7 @@ TEST(Pages, LinkToPlacesThatExist) {
     linking.push_back(page_of(fs::path(folder) / "README.md"));
     EXPECT_FALSE(linking.back().text.empty()) << folder;
   }
+  for (const char* file : {"CONTRIBUTING.md", "SECURITY.md"}) linking.push_back(page_of(file));
   for (const Page& page : linking) {
     for (std::sregex_iterator at(page.text.begin(), page.text.end(), link), end; at != end; ++at) {
       const std::string file = (*at)[1].str(), anchor = (*at)[2].str();
