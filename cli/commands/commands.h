@@ -72,6 +72,8 @@ struct Command {
   std::string_view name;
   std::string_view task;  ///< the heading under which help shows it
   std::string_view summary, example;
+  /// What a newcomer asks, and it answers. Empty: `lockbench` alone does not show the command.
+  std::string_view asks{};
   bool over_ranks = false;  ///< under MPI, all ranks take part
   /// Returns the exit code, or throws a UsageError.
   std::function<int(std::span<const std::string> args)> execute{};
@@ -102,6 +104,7 @@ Command make_command(Command text, int (*run)(const Options&)) {
   return text;
 }
 
+Command tour_command();
 Command overview_command();
 Command run_command();
 Command list_command();
@@ -121,6 +124,11 @@ Command hazards_command();
 Command doctor_command();
 Command clean_command();
 Command watch_command();
+
+/// Every command, in the order of help.
+std::vector<Command> all_commands();
+/// The newcomers' questions, each with the command that answers it, but not that of `without`.
+std::string questions(std::string_view without = "");
 
 /// Runs lockbench: `args` lack the program's name. Prints, and returns the exit code.
 int dispatch(std::span<const std::string> args);

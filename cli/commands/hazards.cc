@@ -2,8 +2,8 @@
 #include <set>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/plays.h"
 #include "cli/console/session.h"
-#include "hazards/player.h"
 
 namespace lockbench::cli {
 namespace {
@@ -104,26 +104,6 @@ std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Sk
     }
   }
   return cells;
-}
-
-results::Hazard to_result(const Repeated& repeated) {
-  const Cell& cell = repeated.shown;
-  results::Hazard hazard{.scenario = std::string(cell.scenario->name),
-                         .strategy = std::string(cell.strategy->name),
-                         .expected = std::string(to_string(cell.expected)),
-                         .observed = std::string(to_string(*cell.observed)),
-                         .agrees = cell.agrees()};
-  for (const auto& [name, fact] : cell.evidence) {
-    results::OptionValue& place = hazard.evidence[name];
-    std::visit([&](const auto& value) { place = value; }, fact);
-  }
-  hazard.evidence["reason"] = cell.reason;
-  hazard.evidence["outcomes"] = repeated.tally();
-  if (repeated.unstable()) hazard.evidence["unstable"] = true;
-  for (const auto& entry : cell.timeline) {
-    hazard.timeline.push_back({seconds(entry.at - cell.began), entry.who, entry.what});
-  }
-  return hazard;
 }
 
 std::string text_of(const results::Result& result, const HazardOptions& options) {
@@ -244,11 +224,32 @@ int play_hazards(const HazardOptions& given) {
 
 }  // namespace
 
+results::Hazard to_result(const Repeated& repeated) {
+  const Cell& cell = repeated.shown;
+  results::Hazard hazard{.scenario = std::string(cell.scenario->name),
+                         .strategy = std::string(cell.strategy->name),
+                         .expected = std::string(to_string(cell.expected)),
+                         .observed = std::string(to_string(*cell.observed)),
+                         .agrees = cell.agrees()};
+  for (const auto& [name, fact] : cell.evidence) {
+    results::OptionValue& place = hazard.evidence[name];
+    std::visit([&](const auto& value) { place = value; }, fact);
+  }
+  hazard.evidence["reason"] = cell.reason;
+  hazard.evidence["outcomes"] = repeated.tally();
+  if (repeated.unstable()) hazard.evidence["unstable"] = true;
+  for (const auto& entry : cell.timeline) {
+    hazard.timeline.push_back({seconds(entry.at - cell.began), entry.who, entry.what});
+  }
+  return hazard;
+}
+
 Command hazards_command() {
   return make_command<HazardOptions>(
       {.task = kMeasure,
        .summary = "Inject faults into real servers to see which locks survive them.",
-       .example = "lockbench hazards 'crash-*' --strategies redis-set-nx,redlock"},
+       .example = "lockbench hazards 'crash-*' --strategies redis-set-nx,redlock",
+       .asks = "Which faults break a lock: crashes, pauses, failovers, clocks?"},
       play_hazards);
 }
 

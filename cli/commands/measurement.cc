@@ -385,6 +385,7 @@ Command run_command() {
       {.task = kMeasure,
        .summary = "Measure and audit strategies under a load; show and save the result.",
        .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s",
+       .asks = "How fast is a lock under my load, how long do clients wait, and is it correct?",
        .over_ranks = true},
       run);
 }
