@@ -33,6 +33,8 @@ struct HazardOptions {
   std::string history;
   OutputOptions output;
 
+  HazardOptions() { output.judges = true; }
+
   void declare(OptionList& options) {
     const std::vector<std::string> all = {"all"};
     std::string help = "name or glob, such as 'crash-*', of:";

@@ -361,12 +361,12 @@ void OutputOptions::declare(OptionList& options) {
       options.add_flag("resume", resume, "keep the runs in --out FILE, and make the missing ones"));
   output(usual(options.add("report", "FILE", report, path(),
                            "also write the result as one self-contained HTML page")));
-  output(options.add("format", "NAME", format,
-                     one_of<Format>({{"table", Format::table},
-                                     {"json", Format::json},
-                                     {"csv", Format::csv},
-                                     {"markdown", Format::markdown}}),
-                     "format on stdout"));
+  std::vector<std::pair<std::string_view, Format>> formats{{"table", Format::table},
+                                                           {"json", Format::json},
+                                                           {"csv", Format::csv},
+                                                           {"markdown", Format::markdown}};
+  if (judges) formats.emplace_back("junit", Format::junit);
+  output(options.add("format", "NAME", format, one_of(formats), "format on stdout"));
   output(options.add(
       "columns", "NAME,...", columns, any_text(),
       "columns of the table or CSV, by their CSV names; all: every column, however wide",

@@ -58,6 +58,8 @@ TEST_F(Command, EndsWithThreeWhereADeclarationIsWrong) {
   EXPECT_EQ(run("late-release --strategies test-unchecked-release"), 3);
   EXPECT_THAT(err(), HasSubstr("safe is declared"));
   EXPECT_EQ(result().at("hazards").at(0).at("agrees"), false);
+  EXPECT_EQ(run("late-release --strategies test-unchecked-release,redis-set-nx --format junit"), 3);
+  EXPECT_THAT(out(), HasSubstr("tests=\"2\" failures=\"1\" errors=\"0\""));
 }
 
 TEST_F(Command, ExplainsOnePlay) {
