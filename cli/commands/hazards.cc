@@ -4,6 +4,8 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/plays.h"
 #include "cli/console/session.h"
+#include "results/file/save.h"
+#include "results/report/timeline.h"
 
 namespace lockbench::cli {
 namespace {
@@ -31,6 +33,7 @@ struct HazardOptions {
   int at_once = 6;   ///< plays side by side
   int repeat = 1;    ///< plays of each cell
   std::string history;
+  std::string svg;  ///< of --explain; empty: none
   OutputOptions output;
 
   HazardOptions() { output.judges = true; }
@@ -51,6 +54,10 @@ struct HazardOptions {
     declare_clients(options, programs);
     options.add("explain", "SCENARIO/STRATEGY", explain, parsed(parse_cell),
                 "play only this cell, and show everything that happens");
+    options
+        .add("svg", "FILE", svg, path(),
+             "with --explain: also draw who treats the lock as its own, and when")
+        .effect = Effect::output;
     options.add_flag("quick", quick, "play only the most telling scenarios");
     options.add("repeat", "N", repeat, whole_number(1, 1000),
                 "plays of each cell, to see whether its outcome is stable");
@@ -60,7 +67,9 @@ struct HazardOptions {
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
 
-  void complete(const OptionList& /*options*/) {
+  void complete(const OptionList& options) {
+    options.needs("svg", explain.has_value(), "--explain SCENARIO/STRATEGY");
+    if (!svg.empty()) must(results::check_writable(svg), "--svg");
     if (explain && !(scenarios.empty() && strategies.empty())) {
       throw UsageError("--explain names its scenario and strategy; no others can be given");
     }
@@ -221,6 +230,10 @@ int play_hazards(const HazardOptions& given) {
   }
   Ending ending = ending_of(played, options);
   if (log) ending.errors |= !close_history(*log, console);
+  if (!options.svg.empty() && !result.hazards->empty()) {
+    const std::string picture = results::report::timeline_svg(result.hazards->front());
+    ending.errors |= !save_file(options.svg, picture, console, "the picture was ");
+  }
   return finish(result, options.output, file, ending, text_of(result, options));
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/algorithm/string/replace.hpp>
 
 #include "results/file/loads.h"
 #include "results/tables/formats.h"
@@ -12,28 +11,20 @@
 namespace lockbench::results {
 namespace {
 
-using Outcome = Check::Outcome;
+using Judged = Check::Outcome;
 
-/// Escaped as in a page; XML also forbids U+FFFE and U+FFFF.
-std::string xml_text(std::string_view text) {
-  constexpr std::size_t kMost = 2000;
-  std::string escaped = html_text(text, kMost);
-  for (const char* const forbidden : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
-    boost::replace_all(escaped, forbidden, " ");
-  }
-  return escaped;
-}
+std::string xml_text(std::string_view text) { return html_text(text, 2000); }
 
 /// The element that tells the outcome; empty: none does.
-std::string_view element_of(Outcome outcome) {
+std::string_view element_of(Judged outcome) {
   switch (outcome) {
-    case Outcome::passed:
+    case Judged::passed:
       break;
-    case Outcome::failed:
+    case Judged::failed:
       return "failure";
-    case Outcome::undecided:
+    case Judged::undecided:
       return "error";
-    case Outcome::skipped:
+    case Judged::skipped:
       return "skipped";
   }
   return "";
@@ -43,10 +34,10 @@ Check check_of(const Hazard& hazard) {
   Check check{hazard.strategy, hazard.scenario};
   const std::string reason = text_in(hazard.evidence, "reason");
   if (hazard.observed == "not-applicable" || hazard.observed == "not-played") {
-    check.outcome = Outcome::skipped;
+    check.outcome = Judged::skipped;
     check.why = reason;
   } else if (!hazard.agrees) {
-    check.outcome = Outcome::failed;
+    check.outcome = Judged::failed;
     check.why = fmt::format("{}, but {} is declared: {}", hazard.observed, hazard.expected, reason);
   }
   return check;
@@ -55,7 +46,7 @@ Check check_of(const Hazard& hazard) {
 Check check_of(const Run& run, const Result& result) {
   Check check{fmt::format("{} (repetition {})", name_of(run, result), run.repetition), "exclusion"};
   if (run.audit.verdict != Verdict::violated) return check;
-  check.outcome = Outcome::failed;
+  check.outcome = Judged::failed;
   check.why = fmt::format("{} lost updates, {} overlaps in {} contended grants",
                           run.audit.lost_updates, run.audit.overlaps, run.audit.contended_grants);
   return check;
@@ -70,7 +61,7 @@ std::vector<Check> checks_of(const Result& result) {
     for (const Hazard& hazard : *result.hazards) checks.push_back(check_of(hazard));
   }
   for (const Skipped& one : result.skipped) {
-    checks.push_back({one.strategy, "skipped", Outcome::skipped, one.reason});
+    checks.push_back({one.strategy, "skipped", Judged::skipped, one.reason});
   }
   return checks;
 }
@@ -83,26 +74,26 @@ std::vector<Check> checks_of(const ResultComparison& comparison, bool strict) {
     if (check.group.empty()) check.group = "compare";
     check.why = why_not_kept(gate, comparison);
     if (!gate.undecided.empty()) {
-      check.outcome = Outcome::undecided;
+      check.outcome = Judged::undecided;
     } else if (gate.outcome != kept && (gate.outcome != not_excluded || strict)) {
-      check.outcome = Outcome::failed;
+      check.outcome = Judged::failed;
     }
   }
   for (const std::string* why : {&comparison.undecided, &comparison.gates_undecided}) {
-    if (!why->empty()) checks.push_back({"compare", "repetitions", Outcome::undecided, *why});
+    if (!why->empty()) checks.push_back({"compare", "repetitions", Judged::undecided, *why});
   }
   return checks;
 }
 
 std::string to_junit(std::string_view suite, const std::vector<Check>& checks) {
-  const auto count = [&](Outcome outcome) {
+  const auto count = [&](Judged outcome) {
     return std::ranges::count(checks, outcome, &Check::outcome);
   };
   std::string out = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{}\" "
       "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
-      xml_text(suite), checks.size(), count(Outcome::failed), count(Outcome::undecided),
-      count(Outcome::skipped));
+      xml_text(suite), checks.size(), count(Judged::failed), count(Judged::undecided),
+      count(Judged::skipped));
   for (const Check& check : checks) {
     out += fmt::format("<testcase classname=\"{}\" name=\"{}\"", xml_text(check.group),
                        xml_text(check.name));

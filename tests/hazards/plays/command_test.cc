@@ -63,11 +63,14 @@ TEST_F(Command, EndsWithThreeWhereADeclarationIsWrong) {
 }
 
 TEST_F(Command, ExplainsOnePlay) {
-  EXPECT_EQ(run("--explain pause-holding/redis-set-nx-lua"), 0) << err();
+  EXPECT_EQ(run("--explain pause-holding/redis-set-nx-lua --svg play.svg"), 0) << err();
   EXPECT_THAT(out(), HasSubstr("holder is stopped"));
   const auto cell = result().at("hazards").at(0);
   EXPECT_EQ(cell.at("observed"), "lost-update");
   EXPECT_EQ(cell.at("evidence").at("lost_updates"), 1);
+  const std::string picture = lockbench::test::read_file(scratch_ / "play.svg");
+  EXPECT_THAT(picture, HasSubstr("fill=\"#fde7e4\"")) << "both treat the lock as their own";
+  EXPECT_THAT(picture, HasSubstr("fill-opacity")) << "the holder while it is stopped";
 }
 
 TEST_F(Command, WritesTheHistoryOfThePlays) {
@@ -103,6 +106,7 @@ TEST_F(Command, RefusesWhatItDoesNotKnowOrDoesNotFitTogether) {
       {"late-release --explain late-release/redis-set-nx", "--explain names its scenario"},
       {"late-relase --strategies redis-set-nx", "did you mean late-release"},
       {"late-release --strategies redis-set-ny", "no such strategy"},
+      {"--svg play.svg late-release", "--svg requires --explain"},
       {"--explain late-release", "SCENARIO/STRATEGY"}};
   for (const auto& [arguments, said] : refused) {
     EXPECT_EQ(run(arguments), 1) << arguments;

@@ -12,7 +12,7 @@ namespace lockbench::results {
 namespace {
 
 using testing::HasSubstr;
-using Outcome = Check::Outcome;
+using Judged = Check::Outcome;
 
 /// What Python's parser reads of it: a line for each element with its attributes.
 std::string parsed_by_python(const std::string& xml) {
@@ -30,7 +30,7 @@ std::string parsed_by_python(const std::string& xml) {
 TEST(JUnit, IsXmlWhateverTheTextsHold) {
   const std::string hostile = "<a b=\"c\">&amp;'\x01\x1b[31m\x7f\xff\xEF\xBF\xBF]]>\n\u00b5s";
   const std::string read = parsed_by_python(
-      to_junit("suite", {{"one", hostile}, {hostile, "two", Outcome::failed, hostile}}));
+      to_junit("suite", {{"one", hostile}, {hostile, "two", Judged::failed, hostile}}));
   EXPECT_THAT(read, HasSubstr("<a b=\"c\">&amp;"));
   EXPECT_THAT(read, HasSubstr("]]> \\xb5s"));
 }
@@ -38,10 +38,10 @@ TEST(JUnit, IsXmlWhateverTheTextsHold) {
 TEST(JUnit, CountsItsElements) {
   const std::string read =
       parsed_by_python(to_junit("suite", {{"a", "kept"},
-                                          {"a", "missed", Outcome::failed, "5"},
-                                          {"b", "open", Outcome::undecided, "?"},
-                                          {"c", "none", Outcome::skipped, "-"},
-                                          {"c", "more", Outcome::skipped}}));
+                                          {"a", "missed", Judged::failed, "5"},
+                                          {"b", "open", Judged::undecided, "?"},
+                                          {"c", "none", Judged::skipped, "-"},
+                                          {"c", "more", Judged::skipped}}));
   EXPECT_THAT(read, HasSubstr("testsuite {'name': 'suite', 'tests': '5', 'failures': '1', "
                               "'errors': '1', 'skipped': '2'}\n"));
   EXPECT_THAT(read, HasSubstr("testcase {'classname': 'a', 'name': 'missed'}\n"
@@ -63,10 +63,10 @@ TEST(JUnit, JudgesAuditsAndPlays) {
   };
   result.hazards = {play("lost-update", "lost-update"), play("safe", "double-grant"),
                     play("not-played", "not-played")};
-  std::vector<Outcome> outcomes;
+  std::vector<Judged> outcomes;
   for (const Check& check : checks_of(result)) outcomes.push_back(check.outcome);
-  EXPECT_THAT(outcomes, testing::ElementsAre(Outcome::failed, Outcome::passed, Outcome::passed,
-                                             Outcome::passed, Outcome::failed, Outcome::skipped));
+  EXPECT_THAT(outcomes, testing::ElementsAre(Judged::failed, Judged::passed, Judged::passed,
+                                             Judged::passed, Judged::failed, Judged::skipped));
 }
 
 }  // namespace
