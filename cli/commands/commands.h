@@ -77,6 +77,8 @@ struct Command {
   bool over_ranks = false;  ///< under MPI, all ranks take part
   /// Returns the exit code, or throws a UsageError.
   std::function<int(std::span<const std::string> args)> execute{};
+  /// Reads the arguments likewise, and does nothing.
+  std::function<void(std::span<const std::string> args)> check{};
 };
 
 /// The headings of help, in their order.
@@ -100,6 +102,12 @@ Command make_command(Command text, int (*run)(const Options&)) {
     complete(values, options);
     if constexpr (requires { values.args; }) values.args.assign(args.begin(), args.end());
     return run(values);
+  };
+  text.check = [](std::span<const std::string> args) {
+    Options values;
+    OptionList options = options_of(values);
+    options.read(args);
+    if (!options.help_wanted()) complete(values, options);
   };
   return text;
 }
