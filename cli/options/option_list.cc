@@ -267,7 +267,8 @@ void OptionList::read(std::span<const std::string> args) {
 
 void OptionList::check_outputs() const {
   std::vector<std::pair<std::string, std::string>> files;
-  for (const char* const name : {"workload", "history", "events", "report", "out", "record", "svg"}) {
+  for (const char* const name :
+       {"workload", "history", "events", "report", "out", "record", "svg"}) {
     const Option* const option = find(name);
     const auto value = option == nullptr ? results::OptionValue() : option->value();
     const auto* const path = std::get_if<std::string>(&value);

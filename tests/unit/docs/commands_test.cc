@@ -34,8 +34,8 @@ std::vector<Shown> shown_in(const fs::path& page) {
       block = block.empty() ? line.substr(text) : "";
       continue;
     }
-    static const std::set<std::string> kShells{"```", "```sh", "```bash", "```console"};
-    if (!kShells.contains(block)) continue;
+    static const std::set<std::string> shells{"```", "```sh", "```bash", "```console"};
+    if (!shells.contains(block)) continue;
     const bool continues = !lines.empty() && lines.back().line.ends_with('\\');
     if (continues) {
       lines.back().line.back() = ' ';
