@@ -93,6 +93,9 @@ std::optional<Words> arguments_of(const Words& command) {
   }
   if (program == command.end()) return std::nullopt;
   Words arguments(program + 1, command.end());
+  // An option of the script's own, with its value.
+  const bool of_script = first == "./run.sh" && arguments.size() > 1 && arguments[0] == "--stores";
+  if (of_script) arguments.erase(arguments.begin(), arguments.begin() + 2);
   // A client program is started to ask what it is.
   for (auto at = arguments.begin(); at != arguments.end();) {
     const bool client = *at == "--client" && at + 1 != arguments.end();
@@ -184,6 +187,7 @@ TEST(Commands, ThatLockbenchDoesNotTakeAreFound) {
   };
   EXPECT_EQ(refused("$ lockbench run 'redis-*' --hold 'exp(2ms)'  # a comment"), "");
   EXPECT_EQ(refused("./run.sh run redis-queue --config missing.toml"), "");
+  EXPECT_EQ(refused("./run.sh --stores redis hazards --quick"), "");
   EXPECT_NE(refused("./run.sh rnu"), "");
   EXPECT_NE(refused("./run.sh run --clinets 3"), "");
   EXPECT_NE(refused("mpirun -np 2 lockbench run --clients 0"), "");
