@@ -75,7 +75,9 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
                     did_you_mean(name, names));
 }
 
-bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
+bool is_help(const std::string& word) {
+  return word == "--help" || word == "-h" || word == "--help=all";
+}
 
 /// Under MPI: only rank 0 prints.
 int execute_as_rank(const Command& command, std::span<const std::string> args,
