@@ -32,4 +32,5 @@ phase build "$here/scripts/build.sh" release "${options[@]}" -- lockbench lockbe
 [ $((EPOCHSECONDS - LOCKBENCH_BEGIN)) -lt 10 ] || print_phases
 rm -f "$LOCKBENCH_PHASES"
 unset LOCKBENCH_PHASES LOCKBENCH_BEGIN
+[ $# -gt 0 ] || set -- overview
 exec "$here/build/release/lockbench" "$@"

@@ -394,6 +394,7 @@ Command choose_command() {
       {.task = kDecide,
        .summary = "Recommend a strategy and its settings, and say why.",
        .example = "lockbench choose --stores redis --survive crash --work-time-p99 200ms",
+       .asks = "Which lock should I use, with which settings?",
        .over_ranks = true},
       choose_strategy);
 }

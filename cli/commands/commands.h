@@ -72,11 +72,15 @@ struct Command {
   std::string_view name;
   std::string_view task;  ///< the heading under which help shows it
   std::string_view summary, example;
+  /// What a newcomer asks, and it answers. Empty: `lockbench` alone does not show the command.
+  std::string_view asks{};
   bool over_ranks = false;  ///< under MPI, all ranks take part
   /// Returns the exit code, or throws a UsageError.
   std::function<int(std::span<const std::string> args)> execute{};
   /// Calls `use` with its options at their defaults.
   std::function<void(const std::function<void(const OptionList& options)>& use)> describe{};
+  /// Reads the arguments likewise, and does nothing.
+  std::function<void(std::span<const std::string> args)> check{};
 };
 
 /// The headings of help, in their order.
@@ -105,9 +109,16 @@ Command make_command(Command text, int (*run)(const Options&)) {
     Options values;
     use(options_of(values));
   };
+  text.check = [](std::span<const std::string> args) {
+    Options values;
+    OptionList options = options_of(values);
+    options.read(args);
+    if (!options.help_wanted()) complete(values, options);
+  };
   return text;
 }
 
+Command tour_command();
 Command overview_command();
 Command run_command();
 Command list_command();
@@ -136,6 +147,14 @@ void write_manual(const std::vector<Command>& commands, const std::string& folde
 /// Prints what can take the place of the last word of a command line, each with a tab and what it
 /// means; "/" stands for the names of files. `words` lack the program's name.
 void print_completions(const std::vector<Command>& commands, std::span<const std::string> words);
+
+/// The command of options that stand without one.
+inline constexpr std::string_view kDefaultCommand = "overview";
+
+/// Every command, in the order of help.
+std::vector<Command> all_commands();
+/// The newcomers' questions, each with the command that answers it, but not that of `without`.
+std::string questions(std::string_view without = "");
 
 /// Runs lockbench: `args` lack the program's name. Prints, and returns the exit code.
 int dispatch(std::span<const std::string> args);

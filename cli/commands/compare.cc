@@ -19,6 +19,8 @@ struct CompareOptions {
   bool strict_gate = false, force = false;
   OutputOptions output;
 
+  CompareOptions() { output.judges = true; }
+
   void declare(OptionList& options) {
     declare_files(options, files,
                   "two result files; the second is compared with the first. With --run: two TOML "
@@ -44,9 +46,12 @@ struct CompareOptions {
   void complete(const OptionList& options) const {
     options.needs("repeat", run, "--run");
     options.needs("strict-gate", !strict_gate || !fail_on.empty(), "--fail-on");
-    if (output.format == Format::json && !output.columns.empty()) {
-      throw UsageError("--columns: JSON has no columns to choose: use --format csv");
+    const bool junit = output.format == Format::junit;
+    if ((output.format == Format::json || junit) && !output.columns.empty()) {
+      throw UsageError("--columns: {} has no columns to choose: use --format csv",
+                       junit ? "JUnit" : "JSON");
     }
+    if (junit && fail_on.empty()) throw UsageError("--format junit requires --fail-on");
     if (files.size() == 2) return;
     throw UsageError("expected two {}: lockbench compare {} (given: {})",
                      run ? "TOML files" : "result files",
@@ -261,11 +266,15 @@ results::ResultComparison compared(const ResultPair& pair, const CompareOptions&
 
 int show(const results::ResultComparison& comparison, const CompareOptions& options,
          Console& console) {
-  const auto text = options.output.format == Format::json
-                        ? results::to_json(comparison)
-                        : results::render(comparison_block(comparison), look_of(options.output));
+  const auto text = [&]() -> tl::expected<std::string, std::string> {
+    if (options.output.format == Format::json) return results::to_json(comparison);
+    if (options.output.format == Format::junit) {
+      return to_junit("lockbench compare", checks_of(comparison, options.strict_gate));
+    }
+    return results::render(comparison_block(comparison), look_of(options.output));
+  };
   Ending ending;
-  ending.errors = !print_text(must(text, "--columns"));
+  ending.errors = !print_text(must(text(), "--columns"));
   for (const std::string& line : gate_lines(comparison)) console.warn(line);
   for (const std::string* why : {&comparison.undecided, &comparison.gates_undecided}) {
     if (!why->empty()) console.warn("not decided: " + *why);

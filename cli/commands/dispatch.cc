@@ -11,17 +11,34 @@
 #include "strategies/store.h"
 
 namespace lockbench::cli {
-namespace {
 
-/// The first one is the default.
 std::vector<Command> all_commands() {
-  return {overview_command(), run_command(),          capacity_command(), renewal_command(),
-          quorum_command(),   hazards_command(),      simulate_command(), compare_command(),
-          report_command(),   show_command(),         merge_command(),    check_command(),
-          choose_command(),   list_command(),         doctor_command(),   probe_command(),
-          watch_command(),    check_client_command(), clean_command()};
+  return {tour_command(),    run_command(),    overview_command(),     capacity_command(),
+          renewal_command(), quorum_command(), hazards_command(),      simulate_command(),
+          compare_command(), report_command(), show_command(),         merge_command(),
+          check_command(),   choose_command(), list_command(),         doctor_command(),
+          probe_command(),   watch_command(),  check_client_command(), clean_command()};
   // The analyzer takes the memory that the functions own for leaked:
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
+
+std::string questions(std::string_view without) {
+  std::string text;
+  for (const Command& command : all_commands()) {
+    if (command.asks.empty() || command.name == without) continue;
+    text += fmt::format("{}\n    {}\n", command.asks, command.example);
+  }
+  return text;
+}
+
+namespace {
+
+void print_questions() {
+  fmt::print(
+      "lockbench measures distributed locks on real servers and shows what breaks them.\n\n"
+      "{}\n"
+      "lockbench --help lists all commands, lockbench COMMAND --help the options of one.\n",
+      questions());
+}
 
 void print_overview(const std::vector<Command>& commands) {
   fmt::print(
@@ -34,10 +51,11 @@ void print_overview(const std::vector<Command>& commands) {
     }
   }
   fmt::print(
-      "\nWithout a command, lockbench runs `lockbench {}`.\n"
-      "`lockbench COMMAND --help` shows an example and the options of a command.\n"
+      "\n`lockbench COMMAND --help` shows an example and the options of a command. Options "
+      "without\n"
+      "a command are those of `{}`; `lockbench` alone shows what to begin with.\n"
       "`lockbench --version` shows the version. Documentation: README.md and docs/.\n",
-      commands.front().name);
+      kDefaultCommand);
 }
 
 UsageError no_such_command(const std::string& name, const std::vector<Command>& commands) {
@@ -54,7 +72,9 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
                     did_you_mean(name, names));
 }
 
-bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
+bool is_help(const std::string& word) {
+  return word == "--help" || word == "-h" || word == "--help=all";
+}
 
 /// Under MPI: only rank 0 prints.
 int execute_as_rank(const Command& command, std::span<const std::string> args,
@@ -79,7 +99,11 @@ void occupy_standard_streams() {
 
 int choose_and_execute(std::span<const std::string> args) {
   const std::vector<Command> commands = all_commands();
-  const std::string first = args.empty() ? "" : args.front();
+  if (args.empty()) {
+    print_questions();
+    return exit_code::kFine;
+  }
+  const std::string& first = args.front();
   if (is_help(first)) {
     print_overview(commands);
     return exit_code::kFine;
@@ -101,15 +125,14 @@ int choose_and_execute(std::span<const std::string> args) {
     print_completions(commands, args.subspan(1));
     return exit_code::kFine;
   }
-  const bool usual = first.starts_with('-') || args.empty();
-  const auto command =
-      usual ? commands.begin() : std::ranges::find(commands, first, &Command::name);
+  const bool named = !first.starts_with('-');
+  const auto command = std::ranges::find(commands, named ? first : kDefaultCommand, &Command::name);
   const auto ranks = rank_count() > 1 ? loadgen::cluster::launched() : std::nullopt;
   if (command == commands.end()) {
     if (ranks && ranks->rank > 0) return exit_code::kFine;
     throw no_such_command(first, commands);
   }
-  const auto rest = args.subspan(usual ? 0 : 1);
+  const auto rest = args.subspan(named ? 1 : 0);
   return ranks ? execute_as_rank(*command, rest, *ranks) : command->execute(rest);
 }
 

@@ -351,19 +351,19 @@ int quorum(const QuorumOptions& given) {
 }  // namespace
 
 void CapacityOptions::declare(OptionList& options) {
-  options.add("slo", "EXPR", objective, parsed(parse_objective, &results::Threshold::text),
-              "objective to keep, such as 'acquire.p99<20ms'; if several, all must be kept");
-  options.add("clients", "N", workload.clients, whole_number(1, 10'000),
-              "concurrent clients; enough that some are always free to start a section");
+  usual(options.add("slo", "EXPR", objective, parsed(parse_objective, &results::Threshold::text),
+                    "objective to keep, such as 'acquire.p99<20ms'; if several, all must be kept"));
+  usual(options.add("clients", "N", workload.clients, whole_number(1, 10'000),
+                    "concurrent clients; enough that some are always free to start a section"));
   options.add("duration", "D", workload.duration, duration(10ms, 1h),
               "measured time of each step of the search; extended for a long hold or a low rate");
-  options.add("time", "D", time, duration(1s, 168h), "time to search the rates of each strategy",
-              "5m; up to 30m for a long hold");
-  options.add(
+  usual(options.add("time", "D", time, duration(1s, 168h),
+                    "time to search the rates of each strategy", "5m; up to 30m for a long hold"));
+  usual(options.add(
       "planned-rate", "R", planned_rate, number(0.001, 10'000'000),
       "planned sections per second, to show the headroom; measured if it may be the limit; exit "
       "99 if it is too high, 5 if that is not decided",
-      "none");
+      "none"));
   options.without({"load", "think", "rate", "arrival", "iterations", "shared-share", "repeat",
                    "contended-grants", "hot-set", "trace", "locks-per-section", "lock-order",
                    "deadlock-timeout", "renew-cap", "lock-at-least", "fault", "on-acquire-error",

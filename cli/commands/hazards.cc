@@ -2,8 +2,10 @@
 #include <set>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/plays.h"
 #include "cli/console/session.h"
-#include "hazards/player.h"
+#include "results/file/save.h"
+#include "results/report/timeline.h"
 
 namespace lockbench::cli {
 namespace {
@@ -31,7 +33,10 @@ struct HazardOptions {
   int at_once = 6;   ///< plays side by side
   int repeat = 1;    ///< plays of each cell
   std::string history;
+  std::string svg;  ///< of --explain; empty: none
   OutputOptions output;
+
+  HazardOptions() { output.judges = true; }
 
   void declare(OptionList& options) {
     const std::vector<std::string> all = {"all"};
@@ -49,6 +54,10 @@ struct HazardOptions {
     declare_clients(options, programs);
     options.add("explain", "SCENARIO/STRATEGY", explain, parsed(parse_cell),
                 "play only this cell, and show everything that happens");
+    options
+        .add("svg", "FILE", svg, path(),
+             "with --explain: also draw who treats the lock as its own, and when")
+        .effect = Effect::output;
     options.add_flag("quick", quick, "play only the most telling scenarios");
     options.add("repeat", "N", repeat, whole_number(1, 1000),
                 "plays of each cell, to see whether its outcome is stable");
@@ -58,7 +67,9 @@ struct HazardOptions {
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
 
-  void complete(const OptionList& /*options*/) {
+  void complete(const OptionList& options) {
+    options.needs("svg", explain.has_value(), "--explain SCENARIO/STRATEGY");
+    if (!svg.empty()) must(results::check_writable(svg), "--svg");
     if (explain && !(scenarios.empty() && strategies.empty())) {
       throw UsageError("--explain names its scenario and strategy; no others can be given");
     }
@@ -109,26 +120,6 @@ std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Sk
     }
   }
   return cells;
-}
-
-results::Hazard to_result(const Repeated& repeated) {
-  const Cell& cell = repeated.shown;
-  results::Hazard hazard{.scenario = std::string(cell.scenario->name),
-                         .strategy = std::string(cell.strategy->name),
-                         .expected = std::string(to_string(cell.expected)),
-                         .observed = std::string(to_string(*cell.observed)),
-                         .agrees = cell.agrees()};
-  for (const auto& [name, fact] : cell.evidence) {
-    results::OptionValue& place = hazard.evidence[name];
-    std::visit([&](const auto& value) { place = value; }, fact);
-  }
-  hazard.evidence["reason"] = cell.reason;
-  hazard.evidence["outcomes"] = repeated.tally();
-  if (repeated.unstable()) hazard.evidence["unstable"] = true;
-  for (const auto& entry : cell.timeline) {
-    hazard.timeline.push_back({seconds(entry.at - cell.began), entry.who, entry.what});
-  }
-  return hazard;
 }
 
 std::string text_of(const results::Result& result, const HazardOptions& options) {
@@ -244,16 +235,41 @@ int play_hazards(const HazardOptions& given) {
   }
   Ending ending = ending_of(played, options);
   if (log) ending.errors |= !close_history(*log, console);
+  if (!options.svg.empty() && !result.hazards->empty()) {
+    const std::string picture = results::report::timeline_svg(result.hazards->front());
+    ending.errors |= !save_file(options.svg, picture, console, "the picture was ");
+  }
   return finish(result, options.output, file, ending, text_of(result, options));
 }
 
 }  // namespace
 
+results::Hazard to_result(const Repeated& repeated) {
+  const Cell& cell = repeated.shown;
+  results::Hazard hazard{.scenario = std::string(cell.scenario->name),
+                         .strategy = std::string(cell.strategy->name),
+                         .expected = std::string(to_string(cell.expected)),
+                         .observed = std::string(to_string(*cell.observed)),
+                         .agrees = cell.agrees()};
+  for (const auto& [name, fact] : cell.evidence) {
+    results::OptionValue& place = hazard.evidence[name];
+    std::visit([&](const auto& value) { place = value; }, fact);
+  }
+  hazard.evidence["reason"] = cell.reason;
+  hazard.evidence["outcomes"] = repeated.tally();
+  if (repeated.unstable()) hazard.evidence["unstable"] = true;
+  for (const auto& entry : cell.timeline) {
+    hazard.timeline.push_back({seconds(entry.at - cell.began), entry.who, entry.what});
+  }
+  return hazard;
+}
+
 Command hazards_command() {
   return make_command<HazardOptions>(
       {.task = kMeasure,
        .summary = "Inject faults into real servers to see which locks survive them.",
-       .example = "lockbench hazards 'crash-*' --strategies redis-set-nx,redlock"},
+       .example = "lockbench hazards 'crash-*' --strategies redis-set-nx,redlock",
+       .asks = "Which faults break a lock: crashes, pauses, failovers, clocks?"},
       play_hazards);
 }
 

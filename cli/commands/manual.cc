@@ -104,8 +104,8 @@ std::string overview_page(const std::vector<Command>& commands) {
       "[COMMAND] [OPTIONS]\n.SH DESCRIPTION\n"
       "It starts private servers or uses yours, puts strategies of locking under load, audits "
       "them, "
-      "and injects faults. Without a command, it runs\n.BR {} (1).\n.SH COMMANDS\n",
-      roff(page_of(commands.front().name)));
+      "and injects faults. Options without a command are those of\n.BR {} (1).\n.SH COMMANDS\n",
+      roff(page_of(kDefaultCommand)));
   for (const std::string_view task : {kMeasure, kCompareResults, kDecide}) {
     text += fmt::format(".SS {}\n", roff(task));
     for (const Command& command : commands) {
@@ -213,9 +213,9 @@ void print_completions(const std::vector<Command>& commands, std::span<const std
     for (const Command& command : commands) print_candidate(typed, command.name, command.summary);
     return;
   }
-  const bool usual = before.empty() || before.front().starts_with('-');
+  const bool named = !before.empty() && !before.front().starts_with('-');
   const auto command =
-      usual ? commands.begin() : std::ranges::find(commands, before.front(), &Command::name);
+      std::ranges::find(commands, named ? before.front() : kDefaultCommand, &Command::name);
   if (command == commands.end()) return;
   if (before.empty()) print_candidate(typed, "--version", "show the version");
   command->describe([&](const OptionList& options) {

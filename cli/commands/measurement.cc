@@ -297,14 +297,22 @@ int Measurement::finish(bool show, Console& console) {
       exported &= save_file(std::filesystem::path(options_.hdr) / name, text, console);
     }
   }
-  const auto [missed, undecided] = unkept_thresholds(options_.thresholds, result_, selected_);
+  const auto [missed, undecided, checks] =
+      unkept_thresholds(options_.thresholds, result_, selected_);
   Ending ending = ending_of(result_);
   ending.strict = options_.output.strict;
   ending.errors |= errors_ || !exported;
   ending.nothing_granted = ending.nothing_granted && !options_.allow_no_grants;
   ending.threshold_missed = !missed.empty();
   ending.undecided = !undecided.empty();
-  const auto text = show ? std::nullopt : std::optional(std::string());
+  std::optional<std::string> text;
+  if (!show) {
+    text.emplace();
+  } else if (options_.output.format == Format::junit) {
+    auto all = results::checks_of(result_);
+    all.insert(all.end(), checks.begin(), checks.end());
+    text = results::to_junit("lockbench run", all);
+  }
   const int code = cli::finish(result_, options_.output, *file_, ending, text);
   // After the table, so that they are the last lines.
   for (const std::string& line : missed) console.warn(line);
@@ -385,6 +393,7 @@ Command run_command() {
       {.task = kMeasure,
        .summary = "Measure and audit strategies under a load; show and save the result.",
        .example = "lockbench run 'redis-*' --clients 32 --hold 2ms --duration 10s",
+       .asks = "How fast is a lock under my load, how long do clients wait, and is it correct?",
        .over_ranks = true},
       run);
 }

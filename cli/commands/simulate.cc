@@ -33,26 +33,26 @@ struct SimulateOptions : LoadOptions {
   void declare(OptionList& options) {
     options.heading("Simulation");
     // The audit's clock has a year.
-    options.add("duration", "D", workload.duration, duration(1ms, 8766h),
-                "simulated time of each seed, up to a year");
-    options.add("years", "Y", years, number(0.0001, 1), "the same in years", "none");
+    usual(options.add("duration", "D", workload.duration, duration(1ms, 8766h),
+                      "simulated time of each seed, up to a year"));
+    usual(options.add("years", "Y", years, number(0.0001, 1), "the same in years", "none"));
     options.add("regions", "NAME,...", regions,
                 parsed(simulate::find_region,
                        [](int region) { return std::string(simulate::region_name(region)); }),
                 "where clients and servers are, in turns: eu, us, ap (docs/simulation.md has the "
                 "delays), here",
                 "all on one machine");
-    options
-        .add("pauses", "P,...", pauses,
-             parsed(simulate::Pauses::parse, &simulate::Pauses::to_string),
-             "clients stand still: 1%@2s in so many of the holds of a lock, 3/h@exp(2s) so "
-             "often in each client's time; the length is written like --hold",
-             "none")
+    usual(
+        options.add("pauses", "P,...", pauses,
+                    parsed(simulate::Pauses::parse, &simulate::Pauses::to_string),
+                    "clients stand still: 1%@2s in so many of the holds of a lock, 3/h@exp(2s) so "
+                    "often in each client's time; the length is written like --hold",
+                    "none"))
         .comma_separated = false;
-    options.add("faults", "FILE", faults_file, path(),
-                "faults at random times, a line each, such as \"failover 12/y 30s\" "
-                "(docs/simulation.md)",
-                "none");
+    usual(options.add("faults", "FILE", faults_file, path(),
+                      "faults at random times, a line each, such as \"failover 12/y 30s\" "
+                      "(docs/simulation.md)",
+                      "none"));
     options.add("persistence", "NAME", persistence,
                 one_of<simulate::Persistence>({{"none", simulate::Persistence::none},
                                                {"everysec", simulate::Persistence::everysec},
@@ -60,8 +60,8 @@ struct SimulateOptions : LoadOptions {
                 "what a server whose machine dies has on disk");
     options.add("seed", "N", workload.seed, whole_number(0, INT64_MAX),
                 "the first seed; the same seed plays the same simulation");
-    options.add("seeds", "N", seeds, whole_number(1, 1'000'000),
-                "simulations to play, each with the next seed");
+    usual(options.add("seeds", "N", seeds, whole_number(1, 1'000'000),
+                      "simulations to play, each with the next seed"));
     options
         .add("jobs", "N", jobs, whole_number(1, 1024), "seeds to play at once", "one for each core")
         .effect = Effect::command;

@@ -356,7 +356,8 @@ Command watch_command() {
   return make_command<WatchOptions>(
       {.task = kDecide,
        .summary = "Watch the locks that applications hold on a live store; read-only.",
-       .example = "lockbench watch --redis redis://host:6379 --locks 'lock:*'"},
+       .example = "lockbench watch --redis redis://host:6379 --locks 'lock:*'",
+       .asks = "What happens to the locks that my applications hold right now?"},
       watch_locks);
 }
 

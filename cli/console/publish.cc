@@ -130,22 +130,28 @@ UnkeptThresholds unkept_thresholds(const std::vector<results::Threshold>& thresh
   for (const results::Threshold& threshold : thresholds) {
     for (const results::Run& run : result.runs) {
       const results::ThresholdOutcome outcome = results::evaluate(threshold, run);
-      if (outcome.kept() || is_exempt(run.strategy, selected)) continue;
-      const std::string what =
-          fmt::format("{} by {} (repetition {}): {}", threshold.text, results::name_of(run, result),
-                      run.repetition, outcome.reason);
-      const bool disturbed = !results::is_of_the_lock(run) && depends_on_speed(threshold.figure);
-      if (!outcome.is_unknown && !disturbed) {
-        unkept.missed.push_back("threshold missed: " + what);
+      results::Check& check = unkept.checks.emplace_back(results::Check{
+          fmt::format("{} (repetition {})", results::name_of(run, result), run.repetition),
+          threshold.text});
+      if (outcome.kept()) continue;
+      using Outcome = results::Check::Outcome;
+      if (is_exempt(run.strategy, selected)) {
+        check.outcome = Outcome::skipped;
+        check.why = "a control, which is exempt unless it is named";
         continue;
       }
-      std::string line = "threshold not decided: " + what;
+      check.why = outcome.reason;
+      const bool disturbed = !results::is_of_the_lock(run) && depends_on_speed(threshold.figure);
       if (disturbed) {
-        line += fmt::format(", but {}", fmt::join(results::disturbances(run), "; "));
-      } else if (!outcome.remedy.empty()) {
-        line += "; " + outcome.remedy;
+        check.why += fmt::format(", but {}", fmt::join(results::disturbances(run), "; "));
+      } else if (outcome.is_unknown && !outcome.remedy.empty()) {
+        check.why += "; " + outcome.remedy;
       }
-      unkept.undecided.push_back(std::move(line));
+      const bool missed = !outcome.is_unknown && !disturbed;
+      check.outcome = missed ? Outcome::failed : Outcome::undecided;
+      (missed ? unkept.missed : unkept.undecided)
+          .push_back(fmt::format("threshold {}: {} by {}: {}", missed ? "missed" : "not decided",
+                                 check.name, check.group, check.why));
     }
   }
   return unkept;

@@ -7,6 +7,7 @@
 #include "cli/options/load_options.h"
 #include "history/log.h"
 #include "results/report/report.h"
+#include "results/tables/junit.h"
 #include "results/tables/show.h"
 #include "strategies/duration.h"
 
@@ -29,6 +30,7 @@ bool print_text(const std::string& given);
 /// value.
 struct UnkeptThresholds {
   std::vector<std::string> missed, undecided;
+  std::vector<results::Check> checks;  ///< of each run and threshold, also those that are kept
 };
 /// Controls are exempt unless they were named. A time or a rate of a run that was disturbed shows
 /// no miss.

@@ -143,8 +143,9 @@ void take_clients(const std::vector<std::string>& clients, const ServerUrls& ser
 }
 
 void LoadOptions::declare_keys(OptionList& options) {
-  Option& keys = options.add("keys", "N", workload.keys, number_or_word(10'000'000, "per-client"),
-                             "distinct locks; per-client: one for each client, so no contention");
+  Option& keys =
+      usual(options.add("keys", "N", workload.keys, number_or_word(10'000'000, "per-client"),
+                        "distinct locks; per-client: one for each client, so no contention"));
   keys.value = [this]() -> results::OptionValue {
     if (workload.key_per_client) return std::string("per-client");
     return std::int64_t{workload.keys};
@@ -180,25 +181,26 @@ void LoadOptions::declare_load(OptionList& options) {
                                                       {"reacquire", NamedLoad::reacquire}})),
               "named loads; the other options override their values",
               "saturated; demand with --rate");
-  options.add("clients", "N", workload.clients, whole_number(1, 100'000), "concurrent clients");
+  usual(options.add("clients", "N", workload.clients, whole_number(1, 100'000),
+                    "concurrent clients"));
   options.add("threads", "N", workload.threads, whole_number(1, 1024),
               "threads that run the clients", "one for each core that private servers do not need");
   declare_keys(options);
-  options.add(
+  usual(options.add(
       "hold", "D", workload.hold, distribution(),
       "time in the critical section: 2ms, exp(2ms), uniform(1ms,3ms), lognormal(P50,P99), or "
-      "quantiles:FILE with lines such as \"0.99 12ms\"");
+      "quantiles:FILE with lines such as \"0.99 12ms\""));
   options.add("think", "D", workload.think, distribution(),
               "time between two sections of a client, written like --hold");
-  options.add("rate", "R", workload.rate, number(0.001, 10'000'000),
-              "open loop: sections per second over all clients", "closed loop");
+  usual(options.add("rate", "R", workload.rate, number(0.001, 10'000'000),
+                    "open loop: sections per second over all clients", "closed loop"));
   options.add("arrival", "NAME", workload.arrival,
               one_of<loadgen::Arrival>({{"constant", loadgen::Arrival::constant},
                                         {"poisson", loadgen::Arrival::poisson}}),
               "arrival process of the open loop");
-  options.add("duration", "D", workload.duration, duration(1ms, 168h),
-              "measured time of each run, after the warm-up",
-              "3s, and up to 10s until the contended grants are reached");
+  usual(options.add("duration", "D", workload.duration, duration(1ms, 168h),
+                    "measured time of each run, after the warm-up",
+                    "3s, and up to 10s until the contended grants are reached"));
   options.add(
       "iterations", "N", workload.iterations, whole_number(1, 1'000'000'000'000),
       "stop after N measured sections over all clients, or after --duration (1h unless set)",
@@ -214,8 +216,8 @@ void LoadOptions::declare_load(OptionList& options) {
               "where the protected counter lives");
   options.add("contended-grants", "N", workload.contended_grants, whole_number(1, 1'000'000'000),
               "contended grants required for the verdict \"exclusive\"");
-  options.add("repeat", "N", workload.repeat, whole_number(1, 1000),
-              "runs of each strategy, interleaved with those of the others");
+  usual(options.add("repeat", "N", workload.repeat, whole_number(1, 1000),
+                    "runs of each strategy, interleaved with those of the others"));
   options.add("seed", "N", workload.seed, whole_number(0, INT64_MAX),
               "seed of arrivals, keys, hold and think times");
 }
@@ -239,7 +241,7 @@ void LoadOptions::declare_transactions(OptionList& options) {
 void LoadOptions::declare_locks(OptionList& options) {
   StrategyOptions& strategy = workload.strategy;
   options.heading("Locks");
-  options.add("ttl", "D", workload.ttl, duration(1ms, 24h), "time to live of a lock");
+  usual(options.add("ttl", "D", workload.ttl, duration(1ms, 24h), "time to live of a lock"));
   options.add("acquire-timeout", "D", workload.acquire_timeout, duration(0s, 24h),
               "time after which a client gives up; 0s: after one attempt");
   options.add("on-acquire-error", "NAME", workload.proceeds_on_error,
@@ -297,7 +299,8 @@ void declare_servers(OptionList& options, ServerUrls& servers) {
   for (const StoreKind* kind : store_kinds()) {
     std::vector<std::string>& urls = servers[std::string(kind->name)];
     const ValueType<std::string> type = server_url(*kind);
-    Option& option = options.add(kind->name, kind->value_name, urls, type, std::string(kind->help));
+    Option& option =
+        usual(options.add(kind->name, kind->value_name, urls, type, std::string(kind->help)));
     option.comma_separated = false;
     option.secret = true;
     if (kind->repeatable) continue;
@@ -360,19 +363,19 @@ void OutputOptions::declare(OptionList& options) {
     option.effect = Effect::output;
     return option;
   };
-  output(options.add("out", "FILE", out, path(),
-                     "result file; -: write the result to stdout and print nothing else",
-                     "results/runs/<id>.json"));
+  output(usual(options.add("out", "FILE", out, path(),
+                           "result file; -: write the result to stdout and print nothing else",
+                           "results/runs/<id>.json")));
   output(
       options.add_flag("resume", resume, "keep the runs in --out FILE, and make the missing ones"));
-  output(options.add("report", "FILE", report, path(),
-                     "also write the result as one self-contained HTML page"));
-  output(options.add("format", "NAME", format,
-                     one_of<Format>({{"table", Format::table},
-                                     {"json", Format::json},
-                                     {"csv", Format::csv},
-                                     {"markdown", Format::markdown}}),
-                     "format on stdout"));
+  output(usual(options.add("report", "FILE", report, path(),
+                           "also write the result as one self-contained HTML page")));
+  std::vector<std::pair<std::string_view, Format>> formats{{"table", Format::table},
+                                                           {"json", Format::json},
+                                                           {"csv", Format::csv},
+                                                           {"markdown", Format::markdown}};
+  if (judges) formats.emplace_back("junit", Format::junit);
+  output(options.add("format", "NAME", format, one_of(formats), "format on stdout"));
   output(options.add(
       "columns", "NAME,...", columns, any_text(),
       "columns of the table or CSV, by their CSV names; all: every column, however wide",
@@ -392,16 +395,17 @@ void OutputOptions::declare(OptionList& options) {
 void RunOptions::declare_sweep(OptionList& options) {
   options.heading("Load");
   make_sweep(
-      options.add("clients", "N,...", client_counts, each_once<int>(whole_number(1, 100'000)),
-                  "concurrent clients; several numbers: a sweep", "the load's"),
+      usual(options.add("clients", "N,...", client_counts, each_once<int>(whole_number(1, 100'000)),
+                        "concurrent clients; several numbers: a sweep", "the load's")),
       client_counts, [this] { return std::int64_t{workload.clients}; });
-  make_sweep(options.add("rate", "R,...", rates, each_once(number(0.001, 10'000'000)),
-                         "open loop: sections per second over all clients; several rates: a sweep",
-                         "closed loop"),
-             rates, [this]() -> results::OptionValue {
-               if (!workload.rate) return nullptr;
-               return *workload.rate;
-             });
+  make_sweep(
+      usual(options.add("rate", "R,...", rates, each_once(number(0.001, 10'000'000)),
+                        "open loop: sections per second over all clients; several rates: a sweep",
+                        "closed loop")),
+      rates, [this]() -> results::OptionValue {
+        if (!workload.rate) return nullptr;
+        return *workload.rate;
+      });
   make_sweep(options.add("pool", "K,...", pools, each_once<int>(whole_number(1, 100'000)),
                          "connections that all clients share, waiters included; several numbers: a "
                          "sweep",
@@ -418,10 +422,10 @@ void RunOptions::declare(OptionList& options) {
   options.at("hold").default_text = "the load's";
   metrics.declare(options);
   output.declare(options);
-  options
-      .add("threshold", "EXPR", thresholds,
-           parsed(results::parse_threshold, &results::Threshold::text),
-           "exit 99 if a run misses this, 5 if it is not decided, such as 'acquire.p99<5ms'")
+  usual(options.add("threshold", "EXPR", thresholds,
+                    parsed(results::parse_threshold, &results::Threshold::text),
+                    "exit 99 if a run misses this, 5 if it is not decided, such as "
+                    "'acquire.p99<5ms'"))
       .effect = Effect::command;
   options.add_flag("allow-no-grants", allow_no_grants, "exit 0, not 2, if a run granted nothing")
       .effect = Effect::command;

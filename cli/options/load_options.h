@@ -24,8 +24,9 @@ struct OutputOptions {
   Format format = Format::table;
   std::vector<std::string> columns;  ///< keys, or "all"; none: the usual ones
   bool quiet = false, strict = false, resume = false;
-  std::string config;                ///< the TOML file
-  std::string events;                ///< a file, "-" or a descriptor; empty: none
+  bool judges = false;  ///< the command judges something, so that --format may be junit
+  std::string config;   ///< the TOML file
+  std::string events;   ///< a file, "-" or a descriptor; empty: none
   std::vector<std::string> command;  ///< the command line that reproduces the result
 
   void declare(OptionList& options);
@@ -113,6 +114,7 @@ struct RunOptions : LoadOptions {
   std::string history;  ///< file of all operations; empty: none
   bool allow_no_grants = false;
 
+  RunOptions() { output.judges = true; }
   void declare(OptionList& options);
   void complete(const OptionList& options);
 

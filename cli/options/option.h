@@ -69,6 +69,7 @@ struct Option {
   /// A value may hold a password. Such a value is refused as an argument, which other users can
   /// see; "@FILE", the environment or the TOML file supplies it. No message shows it.
   bool secret = false;
+  bool usual = false;  ///< among those that most people need: see OptionList::help
   bool given = false;  ///< on the command line, in the file or in the environment
   Effect effect = Effect::figures;
 
@@ -86,6 +87,12 @@ struct Option {
   /// What help says about it, in one line.
   std::string description() const;
 };
+
+/// Marks an option as usual.
+inline Option& usual(Option& option) {
+  option.usual = true;
+  return option;
+}
 
 /// How values of type T are read and written.
 template <class T>
@@ -164,7 +171,8 @@ class OptionList {
   /// A command line that repeats this one: the command's name and the arguments, without passwords
   /// and without options that only say where output goes.
   const std::vector<std::string>& words() const { return words_; }
-  /// What `lockbench COMMAND --help` prints.
+  /// What `lockbench COMMAND --help` prints. If there are many options, only the usual ones, unless
+  /// the arguments ask for all: `--help all`.
   std::string help(std::string_view summary, std::string_view example) const;
   /// The options that can change figures.
   OptionRecord record() const;
@@ -184,7 +192,7 @@ class OptionList {
   std::vector<Option> options_;
   std::function<bool(std::string_view name)> takes_;  ///< null: all
   Option not_taken_;
-  bool help_wanted_ = false;
+  bool help_wanted_ = false, all_wanted_ = false;
   std::vector<std::string> words_{command_};
 };
 

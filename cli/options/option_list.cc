@@ -16,6 +16,8 @@ namespace lockbench::cli {
 namespace {
 
 constexpr std::size_t kHelpColumn = 30, kHelpWidth = 100;
+/// With more options, help shows the usual ones unless it is asked for all.
+constexpr std::size_t kManyOptions = 40;
 
 std::string dashed(std::string_view name) { return fmt::format("--{}", name); }
 
@@ -229,9 +231,11 @@ bool OptionList::given(std::string_view name) const {
 void OptionList::read(std::span<const std::string> args) {
   // --help wins over mistakes, and is never the value of an option.
   const auto end = std::ranges::find(args, "--");
-  help_wanted_ = std::any_of(args.begin(), end, [](const std::string& argument) {
-    return argument == "--help" || argument == "-h";
+  const auto help = std::find_if(args.begin(), end, [](const std::string& argument) {
+    return argument == "--help" || argument == "-h" || argument == "--help=all";
   });
+  help_wanted_ = help != end;
+  all_wanted_ = help_wanted_ && (*help == "--help=all" || (help + 1 != end && help[1] == "all"));
   if (help_wanted_) return;
   // CLI11 would take the next argument as the value of "--name=".
   for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
@@ -270,7 +274,8 @@ void OptionList::read(std::span<const std::string> args) {
 
 void OptionList::check_outputs() const {
   std::vector<std::pair<std::string, std::string>> files;
-  for (const char* const name : {"workload", "history", "events", "report", "out", "record"}) {
+  for (const char* const name :
+       {"workload", "history", "events", "report", "out", "record", "svg"}) {
     const Option* const option = find(name);
     const auto value = option == nullptr ? results::OptionValue() : option->value();
     const auto* const path = std::get_if<std::string>(&value);
@@ -310,8 +315,15 @@ void OptionList::read_environment() {
 }
 
 std::string OptionList::help(std::string_view summary, std::string_view example) const {
+  std::vector<Option> shown = options_;
+  if (shown.size() > kManyOptions && !all_wanted_) {
+    std::erase_if(shown, [](const Option& one) { return !one.usual && !one.positional; });
+  }
   CLI::App app(fmt::format("Example: {}\n\n{}\n", example, summary), command_);
-  define(app, options_);
+  define(app, shown);
+  if (const std::size_t left = options_.size() - shown.size(); left > 0) {
+    app.footer(fmt::format("{} more options: lockbench {} --help all", left, command_));
+  }
   return app.help("lockbench");
 }
 

@@ -10,6 +10,7 @@
 #include "results/file/loads.h"
 #include "results/report/charts.h"
 #include "results/report/page_files.h"
+#include "results/report/timeline.h"
 #include "results/tables/observed.h"
 #include "results/tables/show.h"
 
@@ -19,6 +20,7 @@ namespace {
 // Bounds of a page: results may be of any size.
 constexpr std::size_t kMostPlayBytes = 900'000;  ///< of all plays' texts
 constexpr std::size_t kMostPlayLines = 100;
+constexpr std::size_t kMostPictureBytes = 300'000;  ///< of all plays' pictures
 constexpr std::size_t kMostChartPoints = 150'000;
 constexpr std::size_t kMostHistories = 6;
 constexpr std::size_t kMostCode = 4000;
@@ -134,6 +136,15 @@ class Page {
     }
   }
 
+  /// Only of a lock that failed, and as long as there is room.
+  std::string picture_of(const Hazard& hazard) {
+    if (hazard.timeline.empty() || !does_harm(hazard.observed)) return "";
+    const std::string picture = timeline_svg(hazard);
+    if (picture_bytes_ + picture.size() > kMostPictureBytes) return "";
+    picture_bytes_ += picture.size();
+    return "<div class=\"scroll\" tabindex=\"0\">" + picture + "</div>\n";
+  }
+
   /// The events of each play, by scenario.
   void add_plays(const std::vector<Hazard>& hazards) {
     std::vector<std::pair<std::string, std::string>> scenarios;  ///< and their plays
@@ -149,8 +160,8 @@ class Page {
       auto scenario = std::ranges::find(scenarios, hazard.scenario,
                                         &std::pair<std::string, std::string>::first);
       if (scenario == scenarios.end()) scenario = scenarios.insert(scenario, {hazard.scenario, ""});
-      scenario->second +=
-          folded_away(fmt::format("{}: {}", hazard.strategy, hazard.observed), told);
+      scenario->second += folded_away(fmt::format("{}: {}", hazard.strategy, hazard.observed),
+                                      picture_of(hazard) + told);
     }
     if (!scenarios.empty()) body_ += heading(3, "Play by play");
     for (const auto& [scenario, plays] : scenarios) body_ += folded_away(scenario, plays);
@@ -232,7 +243,7 @@ class Page {
 
   std::string body_;
   std::vector<Chart> charts_;
-  std::size_t chart_points_ = 0, play_bytes_ = 0;
+  std::size_t chart_points_ = 0, play_bytes_ = 0, picture_bytes_ = 0;
 };
 
 }  // namespace

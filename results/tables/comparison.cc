@@ -117,14 +117,17 @@ Block comparison_block(const ResultComparison& comparison) {
   return block;
 }
 
+std::string why_not_kept(const Gate& gate, const ResultComparison& comparison) {
+  if (gate.outcome == Gate::Outcome::kept) return "";
+  return gate.place ? why_not_kept(gate, comparison.differences[*gate.place])
+                    : fmt::format("{} was measured neither in A nor in B", gate.bound.figure);
+}
+
 std::vector<std::string> gate_lines(const ResultComparison& comparison) {
   std::vector<std::string> lines;
   for (const Gate& gate : comparison.gates) {
     if (gate.outcome == Gate::Outcome::kept) continue;
-    const std::string why =
-        gate.place ? why_not_kept(gate, comparison.differences[*gate.place])
-                   : fmt::format("{} was measured neither in A nor in B", gate.bound.figure);
-    lines.push_back(fmt::format("{}: {}", gate.bound.text, why));
+    lines.push_back(fmt::format("{}: {}", gate.bound.text, why_not_kept(gate, comparison)));
   }
   return lines;
 }

@@ -9,6 +9,7 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/stats/load_figures.h"
+#include "results/tables/junit.h"
 #include "results/tables/observed.h"
 
 namespace lockbench::results {
@@ -326,6 +327,10 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
   if (look.format == Format::json) {
     if (look.columns.empty()) return to_json(result);
     return tl::unexpected(std::string("JSON has no columns to choose: use --format csv"));
+  }
+  if (look.format == Format::junit) {
+    if (look.columns.empty()) return to_junit("lockbench", checks_of(result));
+    return tl::unexpected(std::string("JUnit has no columns to choose: use --format csv"));
   }
   // A matrix has no columns to choose from, but the list of its cells has.
   const bool list = kind_of(result) == Kind::hazards && !look.columns.empty();

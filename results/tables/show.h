@@ -7,7 +7,8 @@
 
 namespace lockbench::results {
 
-enum class Format { table, json, csv, markdown };
+/// `junit` only of commands that judge something: see junit.h.
+enum class Format { table, json, csv, markdown, junit };
 
 struct Look {
   Format format = Format::table;
@@ -40,6 +41,9 @@ std::vector<Sentence> notes(const Result& result);
 /// One row for each figure of each strategy. The lines name the strategies that only one side has,
 /// and the limits of the findings.
 Block comparison_block(const ResultComparison& comparison);
+
+/// In one line, without the gate's own text; empty if it is kept.
+std::string why_not_kept(const Gate& gate, const ResultComparison& comparison);
 
 /// One line for each gate that is not kept. If a regression cannot be excluded, the line says which
 /// change could have been detected.

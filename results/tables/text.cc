@@ -110,7 +110,8 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const auto [bytes, code] = first_character(text);
     const bool command = code < 0x20U || (code >= 0x7FU && code < 0xA0U);
-    out += command ? " " : text.substr(0, bytes);
+    const bool forbidden = code == 0xFFFEU || code == 0xFFFFU;  // in XML
+    out += command || forbidden ? " " : text.substr(0, bytes);
     text.remove_prefix(bytes);
   }
   return out;

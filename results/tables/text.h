@@ -14,8 +14,8 @@ std::size_t display_width(std::string_view text);
 /// Cut to at most `columns`, with "…" in place of the rest.
 std::string clip(std::string_view text, std::size_t columns);
 
-/// With spaces instead of control characters (C0, DEL and C1) and of bytes that are not UTF-8, so
-/// that a terminal does not take them for commands.
+/// With spaces instead of control characters (C0, DEL and C1), of bytes that are not UTF-8, and of
+/// characters that XML forbids, so that a terminal does not take them for commands.
 std::string printable(std::string_view text);
 
 /// Like printable(), for a page: line breaks stay, and with `colors` so do the escape codes of

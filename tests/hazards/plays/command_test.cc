@@ -58,14 +58,19 @@ TEST_F(Command, EndsWithThreeWhereADeclarationIsWrong) {
   EXPECT_EQ(run("late-release --strategies test-unchecked-release"), 3);
   EXPECT_THAT(err(), HasSubstr("safe is declared"));
   EXPECT_EQ(result().at("hazards").at(0).at("agrees"), false);
+  EXPECT_EQ(run("late-release --strategies test-unchecked-release,redis-set-nx --format junit"), 3);
+  EXPECT_THAT(out(), HasSubstr("tests=\"2\" failures=\"1\" errors=\"0\""));
 }
 
 TEST_F(Command, ExplainsOnePlay) {
-  EXPECT_EQ(run("--explain pause-holding/redis-set-nx-lua"), 0) << err();
+  EXPECT_EQ(run("--explain pause-holding/redis-set-nx-lua --svg play.svg"), 0) << err();
   EXPECT_THAT(out(), HasSubstr("holder is stopped"));
   const auto cell = result().at("hazards").at(0);
   EXPECT_EQ(cell.at("observed"), "lost-update");
   EXPECT_EQ(cell.at("evidence").at("lost_updates"), 1);
+  const std::string picture = lockbench::test::read_file(scratch_ / "play.svg");
+  EXPECT_THAT(picture, HasSubstr("fill=\"#fde7e4\"")) << "both treat the lock as their own";
+  EXPECT_THAT(picture, HasSubstr("fill-opacity")) << "the holder while it is stopped";
 }
 
 TEST_F(Command, WritesTheHistoryOfThePlays) {
@@ -101,6 +106,7 @@ TEST_F(Command, RefusesWhatItDoesNotKnowOrDoesNotFitTogether) {
       {"late-release --explain late-release/redis-set-nx", "--explain names its scenario"},
       {"late-relase --strategies redis-set-nx", "did you mean late-release"},
       {"late-release --strategies redis-set-ny", "no such strategy"},
+      {"--svg play.svg late-release", "--svg requires --explain"},
       {"--explain late-release", "SCENARIO/STRATEGY"}};
   for (const auto& [arguments, said] : refused) {
     EXPECT_EQ(run(arguments), 1) << arguments;

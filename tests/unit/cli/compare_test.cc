@@ -74,6 +74,18 @@ TEST_F(Compare, FailsOnARegressionBeyondTheBound) {
   EXPECT_EQ(gated(a_, a_, "acquire.p50>+0%").code, 0);
 }
 
+TEST_F(Compare, ShowsItsGatesAsTestCases) {
+  const Ran ran = gated(a_, b_, "acquire.p50>+10%",
+                        {"--fail-on", "sections_per_second<-99%", "--format", "junit"});
+  EXPECT_EQ(ran.code, 99);
+  EXPECT_THAT(ran.out, AllOf(testing::ContainsRegex("tests=.6. failures=.[1-3]. errors=.0."),
+                             HasSubstr("<testcase classname=\"strategy-0\" "
+                                       "name=\"acquire.p50&#62;+10%\"><failure message="),
+                             HasSubstr("name=\"sections_per_second&#60;-99%\"/>")));
+  expect_refused(compare({a_.path(), b_.path(), "--format", "junit"}),
+                 HasSubstr("--format junit requires --fail-on"));
+}
+
 TEST_F(Compare, AGateThatCannotBeExcludedFailsIfStrict) {
   const TemporaryFile again("q.json", to_json(simulated_result({}, 3)));
   const Ran ran = gated(a_, again, "acquire.p99>+0%");

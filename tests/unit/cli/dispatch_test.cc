@@ -39,9 +39,25 @@ TEST(Dispatch, HelpAndVersion) {
     EXPECT_THAT(overview, HasSubstr(shown));
   }
   EXPECT_EQ(ran({"-h"}).out, overview);
-  EXPECT_THAT(ran({"run", "--help"}).out, HasSubstr("--acquire-timeout"));
+  EXPECT_THAT(ran({"run", "--help", "all"}).out, HasSubstr("--acquire-timeout"));
   EXPECT_THAT(ran({"--duration", "0", "--help"}).out, HasSubstr("--all"));
   EXPECT_THAT(ran({"--version"}).out, testing::StartsWith("lockbench "));
+}
+
+TEST(Dispatch, AloneShowsFiveThingsToBeginWith) {
+  const Ran alone = ran({});
+  EXPECT_EQ(alone.code, 0);
+  EXPECT_EQ(alone.err, "");
+  std::size_t shown = 0;
+  for (const Command& command : all_commands()) {
+    const bool begins = !command.asks.empty();
+    shown += begins ? 1 : 0;
+    const std::string example = fmt::format("    {}\n", command.example);
+    EXPECT_THAT(alone.out, begins ? testing::Matcher<std::string>(HasSubstr(example))
+                                  : Not(HasSubstr(example)));
+  }
+  EXPECT_EQ(shown, 5U);
+  EXPECT_THAT(questions("tour"), Not(HasSubstr("lockbench tour")));
 }
 
 TEST(List, ShowsEveryStrategyInBothFormats) {

@@ -143,7 +143,11 @@ TEST(Thresholds, ControlsAreExemptUnlessNamed) {
                                   *results::parse_threshold("outcomes.failed==0")};
   const Descriptor* none = find_strategy("none");
   ASSERT_NE(none, nullptr);
-  EXPECT_THAT(unkept_thresholds(thresholds, result, {{none, false}}).missed, SizeIs(0));
+  const UnkeptThresholds exempt = unkept_thresholds(thresholds, result, {{none, false}});
+  EXPECT_THAT(exempt.missed, SizeIs(0));
+  ASSERT_THAT(exempt.checks, SizeIs(2));
+  EXPECT_EQ(exempt.checks[0].outcome, results::Check::Outcome::skipped);
+  EXPECT_EQ(exempt.checks[1].outcome, results::Check::Outcome::passed);
   const auto missed = unkept_thresholds(thresholds, result, {{none, true}}).missed;
   ASSERT_THAT(missed, SizeIs(1));
   EXPECT_THAT(missed.front(), HasSubstr("audit.lost_updates==0 by none"));

@@ -192,7 +192,8 @@ TEST(Options, TheCommandThatIsKeptSetsTheSameOptions) {
 }
 
 TEST(Options, HelpShowsEachWithItsDefaultAfterAnExample) {
-  const std::string text = ran({"run", "--help"}).out;
+  const std::string text = ran({"run", "--help", "all"}).out;
+  EXPECT_EQ(ran({"run", "--help=all"}).out, text);
   EXPECT_THAT(text, StartsWith("Example: lockbench run "));
   const OptionList options = run_options();
   for (const Option& option : options.all()) {
@@ -202,6 +203,23 @@ TEST(Options, HelpShowsEachWithItsDefaultAfterAnExample) {
   EXPECT_THAT(text, HasSubstr("several numbers: a sweep (default: the load's)"));
   EXPECT_THAT(text, HasSubstr("time to live of a lock (default: 10s)"));
   EXPECT_THAT(text, HasSubstr("(default: closed loop)"));
+}
+
+TEST(Options, HelpShowsTheFifteenUsualOnesFirst) {
+  const std::string text = ran({"run", "--help"}).out;
+  const OptionList options = run_options();
+  std::size_t marked = 0;
+  for (const Option& option : options.all()) {
+    if (option.positional) continue;
+    const std::string shown = "\n  --" + option.name + " ";
+    marked += option.usual ? 1 : 0;
+    EXPECT_EQ(text.find(shown) != std::string::npos, option.usual) << option.name;
+  }
+  EXPECT_EQ(marked, 15U);
+  const std::size_t positional = 1;
+  EXPECT_THAT(text, HasSubstr(fmt::format("{} more options: lockbench run --help all",
+                                          options.all().size() - marked - positional)));
+  EXPECT_THAT(ran({"capacity", "--help"}).out, HasSubstr("\n  --slo "));
 }
 
 TEST(WorkloadRecord, LeavesToSeveralLoadsWhatEachHasOfItsOwn) {
