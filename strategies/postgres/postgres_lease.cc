@@ -199,8 +199,8 @@ struct Form {
 /// A row per key with its owner and the end of the lease.
 class LeaseLock : public LockStrategy {
  public:
-  LeaseLock(const Context& context, const Form& form)
-      : form_(form),
+  LeaseLock(const Context& context, const Form& chosen)
+      : form_(chosen),
         env_(context.env),
         services_(context.services),
         options_(context.options),
