@@ -21,7 +21,7 @@ std::optional<std::uint64_t> count_in(const Json& record, const char* name) {
   return found->get<std::uint64_t>();
 }
 
-const LeaseForm kRecordForm{
+constexpr LeaseForm kRecordForm{
     .name = "record",
     .expires = false,
     .held_by =
