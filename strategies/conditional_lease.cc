@@ -71,12 +71,6 @@ class ConditionalRenewals : public RenewalChannel {
 
 }  // namespace
 
-const LeaseForm kTokenForm{
-    .name = "token",
-    .held_by = [](const std::string& value, std::string_view token) { return value == token; },
-    .renewed = [](const std::string& value, Duration) { return value; },
-    .released = [](const std::string&) { return std::string(); }};
-
 ConditionalLease::ConditionalLease(const Context& context, MakeStore make, const LeaseForm& form)
     : env_(context.env),
       services_(context.services),

@@ -55,7 +55,11 @@ struct LeaseForm {
 };
 
 /// Its value is the holder's token.
-extern const LeaseForm kTokenForm;
+inline constexpr LeaseForm kTokenForm{
+    .name = "token",
+    .held_by = [](const std::string& value, std::string_view token) { return value == token; },
+    .renewed = [](const std::string& value, Duration) { return value; },
+    .released = [](const std::string&) { return std::string(); }};
 
 /// A lease on any store that can compare and set: put if absent, then compare and set by the
 /// holder. Release and renewal read the item first, so that they cannot hit a successor's.

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMilliseconds = 1000, kShortest = 0.001;
+constexpr double kMilliseconds = 1000, kShortestRecord = 0.001;
 /// client-go's, for a released lease. A candidate does not wait for it.
 constexpr Duration kReleased = std::chrono::seconds(1);
 /// Keys whose records a client remembers; then it begins to watch again.
@@ -21,7 +21,7 @@ std::optional<std::uint64_t> count_in(const Json& record, const char* name) {
   return found->get<std::uint64_t>();
 }
 
-const LeaseForm kRecordForm{
+constexpr LeaseForm kRecordForm{
     .name = "record",
     .expires = false,
     .held_by =
@@ -57,7 +57,7 @@ std::optional<LeaseRecord> parse_record(std::string_view text) {
   }
   // Nobody would have to watch a shorter one.
   const double duration = lasts->get<double>();
-  if (!(duration >= kShortest && duration <= seconds(kLongestDuration))) return std::nullopt;
+  if (!(duration >= kShortestRecord && duration <= seconds(kLongestDuration))) return std::nullopt;
   return LeaseRecord{.holder = holder->get<std::string>(),
                      .duration = std::chrono::milliseconds(std::llround(duration * kMilliseconds)),
                      .renewals = *renewals,
@@ -67,7 +67,7 @@ std::optional<LeaseRecord> parse_record(std::string_view text) {
 std::string to_text(const LeaseRecord& record) {
   const auto milliseconds = static_cast<double>(ceil_milliseconds(record.duration));
   return Json{{"holderIdentity", record.holder},
-              {"leaseDurationSeconds", std::max(kShortest, milliseconds / kMilliseconds)},
+              {"leaseDurationSeconds", std::max(kShortestRecord, milliseconds / kMilliseconds)},
               {"renewals", record.renewals},
               {"leaderTransitions", record.transitions}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
