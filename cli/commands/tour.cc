@@ -102,7 +102,7 @@ class Tour {
     ProgressView progress(console, BootClock::now);
     measurement.take(loadgen::run_plans(measurement.plans(), progress, session_.stop()), console);
     const results::Result& result = measurement.result();
-    const Ending seen = ending_of(result);
+    const Ending seen = cli::ending_of(result);
     ending_.errors |= seen.errors || seen.nothing_granted || result.runs.empty();
     ending_.exclusion_broken |= seen.exclusion_broken;
     if (!session_.stopped() && !result.runs.empty()) say(stop.said(result.runs.front()));
