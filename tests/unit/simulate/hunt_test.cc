@@ -31,8 +31,8 @@ class KnownBugs : public testing::TestWithParam<std::size_t> {
   const test::KnownBug& bug() const { return test::known_bugs().at(GetParam()); }
 };
 INSTANTIATE_TEST_SUITE_P(All, KnownBugs, testing::Range(std::size_t{0}, test::known_bugs().size()),
-                         [](const auto& info) {
-                           return std::string(test::known_bugs().at(info.param).name);
+                         [](const auto& one) {
+                           return std::string(test::known_bugs().at(one.param).name);
                          });
 
 TEST_P(KnownBugs, IsFoundByItsOracle) {
@@ -56,8 +56,8 @@ INSTANTIATE_TEST_SUITE_P(All, OracleOf,
                                          Catch{Oracle::liveness, "forgets_to_release"},
                                          Catch{Oracle::overlap, "lets_two_in"},
                                          Catch{Oracle::left_behind, "leaves_an_unnamed_key"}),
-                         [](const auto& info) {
-                           std::string name(to_string(info.param.oracle));
+                         [](const auto& one) {
+                           std::string name(to_string(one.param.oracle));
                            std::ranges::replace(name, ' ', '_');
                            return name;
                          });
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(All, Sound,
                          testing::Values("redis-set-nx-lua", "redis-fenced", "redis-queue",
                                          "redis-watchdog", "redis-read-write", "redlock",
                                          "redlock-parallel"),
-                         [](const auto& info) { return test::test_name_of(info.param); });
+                         [](const auto& one) { return test::test_name_of(one.param); });
 
 TEST_P(Sound, IsNotAccused) {
   const Descriptor& strategy = *find_strategy(GetParam());
