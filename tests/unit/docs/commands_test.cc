@@ -149,7 +149,7 @@ std::string refusal(const Words& arguments) {
     command->check(std::span(arguments).subspan(1));
   } catch (const UsageError& error) {
     const std::string& why = error.message();
-    for (const char* const here : {"cannot be read", "No such file", "this build is without"}) {
+    for (const char* const here : {"cannot be read", "o such file", "this build is without"}) {
       if (why.find(here) != std::string::npos) return "";
     }
     return why;
