@@ -95,6 +95,8 @@ void add_drawbacks(Candidate& one, const Requirements& requirements) {
   const auto missing = missing_languages(strategy, requirements);
   add(superseded,
       fmt::format("superseded by {}: {}", strategy.superseded_by, strategy.superseded_because));
+  add(strategy.traits.pooled && std::ranges::any_of(requirements.survive, &Survival::for_good),
+      "each client that holds or waits occupies a session of the pool");
   add(one.not_concerned.size(), "a fault to survive was never played on it");
   add(leaves_objective_open(one), "");
   add(!has_library(strategy), superseded || !missing.empty() ? ""

@@ -190,6 +190,9 @@ void RenewalScheduler::send(std::vector<Flight>& batch, const std::stop_token& s
     }
   }
   for (auto& [channel, flights] : asked) {
+    // Released while an earlier channel connected.
+    leave_out_stopped(flights);
+    if (flights.empty()) continue;
     for (Flight* flight : flights) {
       const RenewalOrder& order = flight->renewal->order_;
       const TimePoint sent_at = env_->now();
@@ -202,8 +205,15 @@ void RenewalScheduler::send(std::vector<Flight>& batch, const std::stop_token& s
     }
     channel->store->flush(stop);
   }
-  for (auto& [channel, flights] : asked) receive(*channel, flights, stop);
+  for (auto& [channel, flights] : asked) {
+    if (!flights.empty()) receive(*channel, flights, stop);
+  }
   for (const Flight& flight : batch) settle(flight);
+}
+
+void RenewalScheduler::leave_out_stopped(std::vector<Flight*>& flights) const {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(flights, [](const Flight* flight) { return flight->renewal->stopped_; });
 }
 
 void RenewalScheduler::receive(Channel& channel, std::vector<Flight*>& asked,

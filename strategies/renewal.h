@@ -40,7 +40,7 @@ struct RenewalOrder {
   Duration ttl{};          ///< requested by each renewal
   Duration drift{};        ///< subtracted from each validity
   RenewalTiming timing{};
-  std::optional<Duration> cap{};      ///< no renewal beyond this time after the grant
+  std::optional<Duration> cap{};  ///< no renewal beyond this time after the grant
   /// Once its validity is over it counts as lost, even if the store still has it.
   bool ends_with_validity = false;
   std::vector<std::string> channels;  ///< one, or one for each node
@@ -58,7 +58,8 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
   Renewal& operator=(const Renewal&) = delete;
   ~Renewal() { stop(); }
 
-  /// Thread-safe. Does not wait: the answer to a renewal under way is ignored.
+  /// Thread-safe. Does not wait: the answer to a renewal under way is ignored, and it is not sent
+  /// to any more nodes.
   void stop() noexcept;
 
  private:
@@ -139,6 +140,7 @@ class RenewalScheduler {
   /// When a quorum of its channels can be used again; now unless they failed lately.
   TimePoint usable_at(const RenewalOrder& order, TimePoint now) const;
   void send(std::vector<Flight>& batch, const std::stop_token& stop);
+  void leave_out_stopped(std::vector<Flight*>& flights) const;
   void receive(Channel& channel, std::vector<Flight*>& asked, const std::stop_token& stop);
   void settle(const Flight& flight);
 

@@ -108,7 +108,8 @@ void LoadOptions::check_cluster() const {
         "--redis-cluster cannot be combined with --redis: the URL of your cluster begins with "
         "redis+cluster://");
   }
-  if (std::ranges::any_of(points(), [](const auto& one) { return one.rtt > Duration::zero(); })) {
+  const auto is_far = [](const loadgen::Workload& one) { return one.rtt > Duration::zero(); };
+  if (is_far(workload) || std::ranges::any_of(points(), is_far)) {
     throw UsageError(
         "--redis-cluster cannot be combined with a round trip (--rtt): its servers would lead "
         "clients past the proxy");

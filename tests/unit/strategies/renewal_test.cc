@@ -368,6 +368,20 @@ TEST_F(QuorumRenewalTest, ARefusalByTheMajorityLosesTheLease) {
   EXPECT_EQ(scheduler_.kept(), 0U);
 }
 
+TEST_F(QuorumRenewalTest, AfterAReleaseNoFurtherNodeIsAsked) {
+  RenewalOrder other = impatient("other");
+  other.channels = {"one", "two"};
+  const auto kept = scheduler_.keep(std::move(other));
+  nodes_[0]->on_flush([&] { kept_->stop(); });
+  run(3s);
+  EXPECT_EQ(keys_asked(*nodes_[0]), (std::vector<std::string>{"k", "other"}));
+  EXPECT_EQ(keys_asked(*nodes_[1]), std::vector<std::string>{"other"});
+  EXPECT_TRUE(nodes_[2]->asked().empty());
+  EXPECT_EQ(nodes_[2]->batches(), 0);
+  EXPECT_EQ(state_->valid_until(), start_ + 9s);
+  EXPECT_EQ(reports_.all.size(), 1U) << "the other's";
+}
+
 /// With a real thread and real time.
 class LiveChannel : public RenewalChannel {
  public:
