@@ -137,6 +137,8 @@ class Semaphore : public NodeQueue {
 
   WaitResult wait_turn(const Claim& claim, TimePoint deadline,
                        const std::stop_token& stop) override {
+    // Without a node of its own, the next attempt makes one.
+    if (!sequence_of(claim.node)) return WaitResult::signalled;
     session().listen(claim.lock);
     const auto seen = call(Request::Kind::watch_children, claim.lock, claim.key, stop);
     // If it failed or a permit is free, the next attempt will show it.

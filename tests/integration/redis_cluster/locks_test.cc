@@ -57,7 +57,8 @@ std::string limited_url() {
 std::vector<const Descriptor*> sharded_strategies() {
   std::vector<const Descriptor*> all = all_strategies();
   std::erase_if(all, [](const Descriptor* one) {
-    return one->backend != "redis" || one->traits.nodes != 1 || one->traits.needs_replicas;
+    return one->backend != "redis" || one->traits.nodes != 1 || one->traits.needs_replicas ||
+           one->traits.updates;
   });
   return all;
 }
