@@ -263,7 +263,8 @@ void Judge::check_free(int key) {
   const Duration waited = now() - std::max(wanted, troubled_until_);
   if (waited <= bound) return;
   find(Oracle::liveness, kStuck,
-       fmt::format("lock {} is free and wanted for {}{}", key, format_duration(waited),
+       fmt::format("lock {} is free and wanted for {}{}", key,
+                   format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(waited)),
                    own.released ? ", though its last holder has released it" : ""));
 }
 

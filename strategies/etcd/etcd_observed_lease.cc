@@ -66,6 +66,7 @@ const Registration etcd_observed_lease(with_known_hazards({
                    "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true}},
     .traits = observed_traits(),
     .make = construct<EtcdObservedLease>,
+    .key_suffixes = {"", "/record"},
 }));
 
 }  // namespace

@@ -338,6 +338,9 @@ std::vector<BrokenLock> all_broken() {
   using enum AcquireOutcome;
   return {
       {"lets_two_in", acquiring(let_two_in)},
+      {"lets_all_have_a_permit", acquiring(let_two_in),
+       [](Descriptor& lock) { lock.traits.permits = true; }},
+      {"has_one_permit", {}, [](Descriptor& lock) { lock.traits.permits = true; }},
       {"confuses_keys", acquiring(confuse_keys)},
       {"reenters_undeclared", acquiring(ReenterUndeclared{})},
       {"repeats_fencing_numbers", acquiring(repeat_a_fencing_number),

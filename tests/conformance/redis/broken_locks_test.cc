@@ -11,6 +11,9 @@ std::vector<Rejection> all_rejections() {
   return {
       {"NoUpdateIsLost", broken_lock("lets_two_in"), "updates were lost"},
       {"UpdatesAreLost", broken_lock("excludes_as_a_control"), "no update was lost"},
+      {"AsManyAreInsideAsPermitted", broken_lock("lets_all_have_a_permit"), "more are inside"},
+      {"AsManyAreInsideAsPermitted", broken_lock("has_one_permit"),
+       "a permit: acquire gave refused"},
       {"KeysAreIndependent", broken_lock("confuses_keys"), "names another key"},
       {"ReentryAsDeclared", broken_lock("reenters_undeclared"), "gave acquired"},
       {"FencingAsDeclared", broken_lock("repeats_fencing_numbers"), "7 came after 7"},
