@@ -170,8 +170,7 @@ const Registration zookeeper_semaphore(with_known_hazards({
                "watch all",
     .acquire_commands = {"create key/token- (ephemeral, sequential)",
                          "getChildren key (sent along with it, and after each wait)",
-                         "getChildren key (with a watch)",
-                         "delete key/token-number (giving up)"},
+                         "getChildren key (with a watch)", "delete key/token-number (giving up)"},
     .release_commands = {"delete key/token-number"},
     .source = "ZooKeeper Recipes, \"Locks\", with permits; Curator's InterProcessSemaphoreV2 has a "
               "mutex in front of its permits instead",
