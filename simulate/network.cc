@@ -97,15 +97,19 @@ Duration Network::draw(int from, int to) {
 
 void Network::send(Wire& wire, Way way, TimePoint departs, std::function<void()> arrive) {
   if (Block* const block = blocks_.empty() ? nullptr : block_of(wire, way)) {
-    block->held.push_back(std::move(arrive));
+    block->held.push_back({&wire, way, std::move(arrive)});
     return;
   }
   const bool out = way == Way::to_server;
   const int here = wire.host.region, there = wire.server.region;
-  TimePoint& last = wire.last_arrival[out ? 0 : 1];
-  last = std::max(
-      last, departs + draw(out ? here : there, out ? there : here) + world_.late(wire.host.number));
-  world_.at(last, std::move(arrive));
+  deliver({&wire, way, std::move(arrive)},
+          departs + draw(out ? here : there, out ? there : here) + world_.late(wire.host.number));
+}
+
+void Network::deliver(Message message, TimePoint earliest) {
+  TimePoint& last = message.wire->last_arrival[message.way == Way::to_server ? 0 : 1];
+  last = std::max(last, earliest);
+  world_.at(last, std::move(message.arrive));
 }
 
 Network::Block* Network::block_of(const Wire& wire, Way way) {
@@ -127,13 +131,19 @@ int Network::block(double share, bool to_servers, bool to_clients) {
 void Network::unblock(int number) {
   const auto found = blocks_.find(number);
   if (found == blocks_.end()) return;
-  std::vector<std::function<void()>> held = std::move(found->second.held);
+  std::vector<Message> held = std::move(found->second.held);
   blocks_.erase(found);
-  // All in one go, so that each connection keeps its order.
   const double wait =
       loadgen::draw_unit(world_.random()) * static_cast<double>(kFirstRetransmission.count());
   const TimePoint when = world_.now() + Duration(static_cast<Duration::rep>(wait));
-  for (auto& arrive : held) world_.at(when, std::move(arrive));
+  for (Message& message : held) {
+    Block* const other = block_of(*message.wire, message.way);
+    if (other == nullptr) {
+      deliver(std::move(message), when);
+    } else {
+      other->held.push_back(std::move(message));
+    }
+  }
 }
 
 }  // namespace lockbench::simulate

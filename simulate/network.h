@@ -44,14 +44,22 @@ class Network {
   void unblock(int number);
 
  private:
+  /// A message under way; it keeps its wire alive.
+  struct Message {
+    Wire* wire;
+    Way way;
+    std::function<void()> arrive;
+  };
   struct Block {
     double share;
     bool ways[2];
     std::uint64_t salt;
-    std::vector<std::function<void()>> held{};
+    std::vector<Message> held{};
   };
 
   Block* block_of(const Wire& wire, Way way);
+  /// Not before those that were sent earlier on the connection.
+  void deliver(Message message, TimePoint earliest);
 
   World& world_;
   Duration added_;
