@@ -24,6 +24,9 @@ constexpr unsigned bits(T... values) {
   return (bit(values) | ...);
 }
 
+/// For so long after a fault, messages may still be under way.
+constexpr Duration kSettling = std::chrono::seconds(1);
+
 /// Not a fault: a lease has ended before its release had.
 constexpr unsigned kOverran = 1U << 31;
 
@@ -81,7 +84,7 @@ class ServiceEnv final : public ForwardingEnv {
       : ForwardingEnv(std::move(env)), judge_(judge), client_(client) {}
 
   CommandFate before_command(const CommandInfo& command) override {
-    judge_.serves(client_, command.key);
+    judge_.serves(client_, command.key, command.name);
     return ForwardingEnv::before_command(command);
   }
 
@@ -119,7 +122,6 @@ bool Judge::declared(unsigned harms) const {
 }
 
 bool Judge::calm_since(TimePoint since) const {
-  constexpr Duration kSettling = std::chrono::seconds(1);
   return troubled_until_ == TimePoint::min() ||
          troubled_until_ + kSettling + 3 * terms_.timeout < since;
 }
@@ -141,6 +143,7 @@ void Judge::asks(int client, int key, const std::string& name) {
 
 void Judge::gave_up(int client, int key) {
   check_free(key);
+  if (!calm_since(now())) may_be_kept(key);
   lock(key).view.gave_up(now());
   claims_.erase({client, key});
 }
@@ -163,6 +166,7 @@ void Judge::granted(int client, int key, const Lease& lease) {
   check_overlap(client, key, claim);
   Lock& own = lock(key);
   own.released = false;
+  if (lease.mode == Mode::exclusive && calm_since(now())) own.kept_until = TimePoint::min();
   own.view.granted({client, lease.mode, now(), lease.state});
   const std::uint64_t before = audit_.totals(now()).fence_regressions;
   audit_.enter(key, client, lease.mode, lease.fencing, claim.mark, now());
@@ -225,26 +229,42 @@ void Judge::leaves(int client, int key) {
 void Judge::released(int client, int key, ReleaseOutcome outcome) {
   const auto claim = claims_.find({client, key});
   overran_ |= !claim->second.valid_at(now());
-  // A quorum may take some rounds to agree on the next holder.
+  if (outcome != ReleaseOutcome::released) may_be_kept(key);
+  // Others may share it still. A quorum may take some rounds to agree on the next holder.
   lock(key).released = outcome == ReleaseOutcome::released && claim->second.calm &&
-                       calm_since(now()) && strategy_.traits.nodes == 1;
+                       calm_since(now()) && lock(key).kept_until < now() &&
+                       strategy_.traits.nodes == 1;
   claims_.erase(claim);
 }
 
 void Judge::died(int client, int key) {
   const auto claim = claims_.find({client, key});
   if (claim == claims_.end()) return;
+  may_be_kept(key);
   lock(key).view.leaves(client, now());
   audit_.leave(key, claim->second.mode, now());
   claims_.erase(claim);
 }
 
-void Judge::serves(int client, std::string_view name) {
+void Judge::may_be_kept(int key) {
+  TimePoint& until = lock(key).kept_until;
+  // What was sent before the end of a fault may arrive after it.
+  until = std::max(
+      until, std::max(now(), troubled_until_) + kSettling + terms_.longest_ttl + terms_.slack);
+}
+
+void Judge::serves(int client, std::string_view name, std::string_view command) {
   if (world_ == nullptr || !once_claimed_.contains({client, std::string(name)})) return;
   const bool held = std::ranges::any_of(claims_, [&](const auto& one) {
     return one.first.first == client && one.second.lease && one.second.name == name;
   });
-  if (held) return;
+  // The release may come between a renewal's read and its write, which then changes nothing.
+  bool& began = reads_[{client, std::string(name)}];
+  if (command == "GET") {
+    began = held;
+    return;
+  }
+  if (std::exchange(began, false) || held) return;
   find(Oracle::late_renewal, 0,
        fmt::format("client-{} renews {}, which it does not hold", client, name));
 }
@@ -253,6 +273,8 @@ void Judge::check_free(int key) {
   const Lock& own = lock(key);
   const TimePoint wanted = own.view.wanted_since();
   if (wanted == TimePoint::max() || troubled_until_ > now()) return;
+  // Without a TTL, what a failure has left stays for ever.
+  if (strategy_.traits.expiry == Expiry::none && struck_ != 0) return;
   constexpr Duration kSoon = std::chrono::seconds(5), kEach = std::chrono::seconds(2);
   Duration bound = kSoon + 4 * terms_.timeout;
   // Otherwise it may be taken until it expires, and dead clients may stand before the others.
@@ -281,7 +303,8 @@ bool Judge::is_released(const std::string& name) const {
 }
 
 void Judge::ended(const Nodes& nodes) {
-  if (finding_) return;
+  // The record of an observed lock stays.
+  if (finding_ || strategy_.traits.observed) return;
   for (const auto& node : nodes) {
     for (const std::string& key : node->keys()) {
       if (!is_released(key)) continue;

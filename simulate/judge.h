@@ -65,7 +65,7 @@ class Judge final : public Watcher {
   /// It has died with the lock.
   void died(int client, int key);
   /// A service of the client is about to send a command for this key.
-  void serves(int client, std::string_view name);
+  void serves(int client, std::string_view name, std::string_view command);
 
   void begins(World& world) override { world_ = &world; }
   void struck(Disturbance kind, TimePoint until) override;
@@ -91,6 +91,9 @@ class Judge final : public Watcher {
     std::uint64_t version = 0, highest = 0;  ///< of the resource; of the numbers that it has seen
     bool believed = true;                    ///< its last writer believed that it held the lock
     bool released = false;  ///< the last holder has released it, with nothing in the way
+    /// Until then the store may keep it for a client that has not released it. A later exclusive
+    /// grant shows that it does not.
+    TimePoint kept_until = TimePoint::min();
   };
 
   TimePoint now() const { return world_->now(); }
@@ -98,6 +101,8 @@ class Judge final : public Watcher {
   void write(int client, int key, const Claim& claim);
   void check_overlap(int client, int key, const Claim& entering);
   void check_free(int key);
+  /// A client may be gone without having released the lock.
+  void may_be_kept(int key);
   /// Whether a key of this name, if it exists, is a lock that nobody has.
   bool is_released(const std::string& name) const;
   /// Whether nothing has gone wrong since then, nor shortly before.
@@ -114,7 +119,9 @@ class Judge final : public Watcher {
   std::vector<Lock> locks_;
   std::map<std::pair<int, int>, Claim> claims_;         ///< by client and key
   std::set<std::pair<int, std::string>> once_claimed_;  ///< by client and name
-  unsigned struck_ = 0;                                 ///< bits of the kinds so far
+  /// By client and name: whether it held the lock when a service of it read the key last.
+  std::map<std::pair<int, std::string>, bool> reads_;
+  unsigned struck_ = 0;  ///< bits of the kinds so far
   TimePoint troubled_until_ = TimePoint::min();
   bool overran_ = false;  ///< a lease has ended before its release had
   std::optional<Finding> finding_;

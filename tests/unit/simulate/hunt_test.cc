@@ -69,8 +69,8 @@ TEST_P(OracleOf, CatchesABrokenLock) {
 class Sound : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, Sound,
                          testing::Values("redis-set-nx-lua", "redis-fenced", "redis-queue",
-                                         "redis-watchdog", "redis-read-write", "redlock",
-                                         "redlock-parallel"),
+                                         "redis-watchdog", "redis-read-write", "redis-setnx-token",
+                                         "redis-observed-lease", "redlock", "redlock-parallel"),
                          [](const auto& one) { return test::test_name_of(one.param); });
 
 TEST_P(Sound, IsNotAccused) {
