@@ -297,7 +297,7 @@ std::vector<KnownBug> all_bugs() {
        .what = "after a renewal has failed, later locks are not renewed",
        .where = "Redisson 3194",
        .oracle = Oracle::lost_lease,
-       .seed = 70,
+       .seed = 631,
        .with = like<KeepsEntries>("redis-watchdog"),
        .without = registered("redis-watchdog")},
       {.name = "RenewalOutlivesRelease",
