@@ -126,7 +126,7 @@ constexpr Rule kRules[] = {
      [](const Facts& of) { return is_endless(of) || of.traits.ends_with_connection; }},
     {"host-crash-user-timeout", stuck, ends_with_connection},
     // The server grants the lock to the session of a client that stands still.
-    {"pause-waiting", stuck, ends_with_connection},
+    {"pause-waiting", stuck, waiting_transactions},
     {"late-release", foreign_release,
      [](const Facts& of) { return has_ttl(of) && of.traits.release_check == OwnerCheck::none; }},
     {"release-race", foreign_release,
@@ -155,7 +155,7 @@ constexpr Rule kRules[] = {
     {"member-isolated", known_loss, members},
     {"leader-isolated", known_loss, members},
     {"leader-frozen", double_grant,
-     [](const Facts& of) { return of.store.frozen_leader_ends_sessions && runs_out(of); }},
+     [](const Facts& of) { return of.store.frozen_leader_ends_sessions && has_session(of); }},
     {"store-restart-durable", double_grant, ends_with_connection},
     {"failover", refused, needs_replicas},
     {"failover", double_grant, loses_writes},

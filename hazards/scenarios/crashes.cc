@@ -111,7 +111,7 @@ Verdict after_each_command(Play& play,
 
 /// Asks until the lock is free, and leaves it free.
 Grant acquire_and_release(Actor& client, Duration wait) {
-  const Grant grant = client.acquire(wait);
+  Grant grant = client.acquire(wait);
   if (grant.granted()) client.release(grant);
   return grant;
 }

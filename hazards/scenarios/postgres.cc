@@ -180,6 +180,12 @@ const auto only_with_transactions =
     only_if([](const Descriptor& one) { return store_traits(one.backend).transactions; },
             "its store has no transactions");
 
+std::optional<std::string> only_with_steady_sessions(const Descriptor& strategy) {
+  if (auto reason = only_with_transactions(strategy)) return reason;
+  if (!strategy.traits.observed) return std::nullopt;
+  return "its candidates do nothing for longer between two looks at the record";
+}
+
 const ScenarioRegistration postgres_scenarios({
     {.name = "pooler-leaked-lock",
      .question =
@@ -196,7 +202,7 @@ const ScenarioRegistration postgres_scenarios({
     {.name = "idle-session-timeout",
      .question = "The server ends idle sessions while a holder works: do two hold the lock?",
      .setup = Setup::durable,
-     .exempts = only_with_transactions,
+     .exempts = only_with_steady_sessions,
      .play = idle_session_timeout},
     {.name = "crash-work-continues",
      .question = "A holder dies while its statement runs at the server: is the lock free before?",
