@@ -70,7 +70,6 @@ bool has_ttl(const Facts& of) { return of.traits.expiry == Expiry::ttl; }
 bool has_session(const Facts& of) { return of.traits.expiry == Expiry::session; }
 bool ends_with_connection(const Facts& of) { return of.traits.ends_with_connection; }
 bool needs_replicas(const Facts& of) { return of.traits.needs_replicas; }
-bool transactions(const Facts& of) { return of.store.transactions; }
 bool waiting_transactions(const Facts& of) {
   return of.store.transactions && has_session(of) && of.traits.waiting.kind == WaitKind::queue;
 }
@@ -179,7 +178,8 @@ constexpr Rule kRules[] = {
      [](const Facts& of) { return of.store.evicts_keys && one_node(of) && store_ends_it(of); }},
     {"failover-wrong-replica", double_grant, needs_replicas},
     {"idle-session-timeout", double_grant, ends_with_connection},
-    {"crash-work-continues", double_grant, transactions},
+    {"crash-work-continues", double_grant,
+     [](const Facts& of) { return of.store.transactions && !is_endless(of); }},
     {"pooler-leaked-lock", refused, refuses_poolers},
     {"pooler-reentry", refused, refuses_poolers},
     {"transaction-timeout-statement", unavailable, waiting_transactions},
