@@ -70,6 +70,7 @@ bool has_ttl(const Facts& of) { return of.traits.expiry == Expiry::ttl; }
 bool has_session(const Facts& of) { return of.traits.expiry == Expiry::session; }
 bool ends_with_connection(const Facts& of) { return of.traits.ends_with_connection; }
 bool needs_replicas(const Facts& of) { return of.traits.needs_replicas; }
+bool transactions(const Facts& of) { return of.store.transactions; }
 bool waiting_transactions(const Facts& of) {
   return of.store.transactions && has_session(of) && of.traits.waiting.kind == WaitKind::queue;
 }

@@ -87,6 +87,7 @@ std::string updates_are_counted(const Descriptor& descriptor) {
   write(*two, second);
   write(*one, first);
   std::vector<std::unique_ptr<Client>> clients;
+  clients.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) clients.push_back(bench.client());
   {
     std::vector<std::future<void>> working;
