@@ -86,6 +86,8 @@ Verdict pause_waiting(Play& play) {
   const Grant held = holder.must_acquire();
   waiter.start_acquire(ttl);
   waiter.await_waiting();
+  // A client that waits at the server has only sent its request.
+  play.wait_until(BootClock::now() + std::chrono::milliseconds(100));
   play.set_ttl(kLongTtl);  // so that the next one still holds it when the waiter goes on
   next.start_acquire(bound + ttl / 4);
   next.await_waiting();
