@@ -9,6 +9,8 @@ namespace lockbench::hazards {
 namespace {
 
 constexpr std::chrono::seconds kQueueTtl{3};
+/// For a request to reach its server.
+constexpr std::chrono::milliseconds kOnItsWay{100};
 
 /// A dead waiter's queue entry ends with its session; servers and a busy machine add some time.
 /// Without a session, the bound is below the TTL, so that the lock's expiry cannot explain the
@@ -87,11 +89,13 @@ Verdict pause_waiting(Play& play) {
   waiter.start_acquire(ttl);
   waiter.await_waiting();
   // A client that waits at the server has only sent its request.
-  play.wait_until(BootClock::now() + std::chrono::milliseconds(100));
+  play.wait_until(BootClock::now() + kOnItsWay);
   play.set_ttl(kLongTtl);  // so that the next one still holds it when the waiter goes on
   next.start_acquire(bound + ttl / 4);
   next.await_waiting();
   waiter.stop();
+  // An attempt that it had sent would get the lock.
+  play.wait_until(BootClock::now() + kOnItsWay);
   const TimePoint stopped_at = BootClock::now();
   require_release(holder.release(held));
   const Grant grant = next.finish_acquire();
