@@ -10,18 +10,18 @@ class Lane:
     """The thread of a client. An echo has no client, but takes the same way."""
     def __init__(self, connect, definite, answer):
         self.connect, self.definite, self.answer = connect, definite, answer
-        self.client, self.request, self.requests = None, {}, queue.SimpleQueue()
+        self.client, self.requests, self.unanswered = None, queue.SimpleQueue(), set()
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self):
         while True:
-            self.request = request = self.requests.get()
+            request = self.requests.get()
             try:
                 what = self.carry_out(request["do"], request)
             except Exception as error:  # whatever a library throws
                 definite = self.client is None or isinstance(error, self.definite)
                 what = {"outcome": "failed", "definite": definite, "reason": f"{type(error).__name__}: {error}"[:300]}
-            self.request = {}
+            self.unanswered.discard(request["id"])
             self.answer(request, what)
 
     def carry_out(self, do, request):
@@ -51,10 +51,11 @@ def serve(about, connect, definite=()):
             hello.update(request)
             answer(request, about)
         elif request["do"] == "cancel":
-            lane = next((lane for lane in lanes.values() if lane.request.get("id") == request["of"]), None)
+            lane = next((lane for lane in lanes.values() if request["of"] in lane.unanswered), None)
             answer(request, getattr(lane and lane.client, "cancel", lambda: "unsupported" if lane else None)())
         else:
             name = request.get("client")
             lanes[name] = lanes.get(name) or Lane(lambda: connect(hello), definite, answer)
+            lanes[name].unanswered.add(request["id"])
             lanes[name].requests.put(request)
     os._exit(0)  # threads may wait in the library

@@ -211,11 +211,16 @@ class Trial:
         self.expect(self.acquire(one, 0), "acquired")
         waiting = self.acquire(other, 0, wait=1000 * PATIENCE)
         self.expect(self.acquire(other, 1), "taken")  # likely the wait has begun meanwhile
-        cancel = other.ask("cancel", of=waiting.sent["id"])
-        if cancel.answer().get("outcome") != "unsupported":
+        can_cancel, end = True, time.monotonic() + PATIENCE
+        # One that reaches the store before the wait does nothing.
+        while can_cancel and not waiting.answered() and time.monotonic() < end:
+            cancel = other.ask("cancel", of=waiting.sent["id"])
+            can_cancel = cancel.answer().get("outcome") != "unsupported"
+            time.sleep(0.1)  # between two tries
+        if can_cancel:
             self.expect(waiting, "failed", "taken")
         self.expect(self.release(one, 0), "released")
-        if cancel.answer().get("outcome") == "unsupported":
+        if not can_cancel:
             if self.expect(waiting, "acquired", "taken")["outcome"] == "acquired":
                 self.expect(self.release(other, 0), "released")
         self.acquired_soon(one, 1)
@@ -268,7 +273,7 @@ class Trial:
             try:
                 promise(self, one, other)
             except (Broken, queue.Empty, subprocess.TimeoutExpired, BrokenPipeError) as problem:
-                broken.append(f"{name}: {problem or type(problem).__name__}")
+                broken.append(f"{name}: {problem!r}")
             self.log.append(f"{name} {time.monotonic() - begin:.1f} s")
         return broken
 
