@@ -39,7 +39,6 @@ def serve(about, connect, definite=()):
     an outcome or a whole answer. `definite`: the exceptions after which the store has done nothing."""
     answers, writes, hello, lanes = os.fdopen(os.dup(1), "wb"), threading.Lock(), {}, {}
     os.dup2(2, 1)  # what a library prints must not stand among the answers
-
     def answer(request, what):
         what = {"outcome": what} if isinstance(what, str) else what or {}
         with writes:
