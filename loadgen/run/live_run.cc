@@ -347,7 +347,9 @@ class LiveRun {
       evidence.renewal_duration = histograms[Timing::renewal_duration].snapshot();
     }
     evidence.ttl = run.workload.ttl;
-    evidence.acquire = histograms[Timing::acquired].snapshot();
+    // A control that reads nothing waits for its store only when it writes.
+    const bool only_writes = run_.strategy.traits.updates && run_.strategy.acquire_commands.empty();
+    evidence.acquire = histograms[only_writes ? Timing::release : Timing::acquired].snapshot();
     evidence.echo = histograms[Timing::echo].snapshot();
     evidence.wall_seconds = seconds(ended_at - run_.load_start);
     evidence.overrun_seconds = seconds(ended_at - run_.measure_end.load());
