@@ -12,6 +12,7 @@
 #include "tests/integration/watch/sightings.h"
 #include "tests/support/must.h"
 #include "tests/support/servers.h"
+#include "tests/support/stalls.h"
 #include "watch/ledger.h"
 
 // Does a watch see correctly what third-party lock libraries do?
@@ -111,7 +112,8 @@ class Watched {
   Picture picture_;
 };
 
-/// Expects number and mean length of holds as the client reported them, within 1 % and 5 %.
+/// Expects number and mean length of holds as the client reported them, within 1 % and 5 %; on a
+/// machine that stood still for longer, the mean within what it stood still.
 void expect_as_reported(Watched& watched, const Json& report) {
   const auto holds = report.at("holds").get<std::uint64_t>();
   watched.eventually(
@@ -121,7 +123,8 @@ void expect_as_reported(Watched& watched, const Json& report) {
   EXPECT_NEAR(static_cast<double>(figures.acquisitions), static_cast<double>(holds), hundredth);
   EXPECT_NEAR(static_cast<double>(figures.holds.count()), static_cast<double>(holds), hundredth);
   const double mean = report.at("mean").get<double>();
-  EXPECT_NEAR(seconds(figures.holds.mean()), mean, 0.05 * mean);
+  EXPECT_NEAR(seconds(figures.holds.mean()), mean,
+              std::max(0.05 * mean, 4 * seconds(test::stalls->worst())));
   EXPECT_EQ(figures.expired_while_held, 0U);
   EXPECT_EQ(figures.owner_changed, 0U);
   EXPECT_EQ(figures.held_now, 0U);

@@ -1,6 +1,5 @@
 #include "tests/full/timing/timed.h"
 
-#include <atomic>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -10,38 +9,10 @@
 #include "testbed/servers/kinds.h"
 #include "tests/support/must.h"
 #include "tests/support/servers.h"
+#include "tests/support/stalls.h"
 
 namespace lockbench::test {
 namespace {
-
-/// The worst stall, since the present test began, of a thread that only sleeps a millisecond at a
-/// time.
-class StallWatcher : public testing::EmptyTestEventListener {
- public:
-  Duration worst() const { return worst_.load(); }
-  void OnTestStart(const testing::TestInfo& /*test*/) override { worst_ = Duration::zero(); }
-
- private:
-  void watch(const std::stop_token& stop) {
-    constexpr Duration kNap = std::chrono::milliseconds(1);
-    while (!stop.stop_requested()) {
-      const TimePoint begun = BootClock::now();
-      std::this_thread::sleep_for(kNap);
-      const Duration stall = BootClock::now() - begun - kNap;
-      if (stall > worst_.load()) worst_ = stall;
-    }
-  }
-
-  std::atomic<Duration> worst_{Duration::zero()};
-  std::jthread thread_{[this](const std::stop_token& stop) { watch(stop); }};
-};
-
-/// Exists from the start of the program; owned by GoogleTest.
-StallWatcher* const watcher = [] {
-  auto* const made = new StallWatcher;
-  testing::UnitTest::GetInstance()->listeners().Append(made);
-  return made;
-}();
 
 std::unique_ptr<testbed::Server> start(std::string_view backend) {
   using deployment::need;
@@ -56,7 +27,7 @@ std::unique_ptr<testbed::Server> start(std::string_view backend) {
 std::optional<bool> keeps(Duration taken, Duration bound) {
   constexpr Duration kTooMuch = seconds(5);
   // The allowance for a busy machine on an upper bound.
-  const Duration most = seconds(1) + 4 * watcher->worst();
+  const Duration most = seconds(1) + 4 * stalls->worst();
   if (most <= kTooMuch) return taken <= bound + most;
   std::cout << "inconclusive: the machine stood still, so that a bound is " << format_duration(most)
             << " too long\n";
