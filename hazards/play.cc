@@ -7,7 +7,6 @@
 #include <atomic>
 #include <csignal>
 #include <random>
-#include <thread>
 
 #include "hazards/player.h"
 #include "hazards/verdicts.h"
@@ -196,13 +195,13 @@ Request Actor::acquire_request(Duration wait) const {
 
 void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
   wait_ = wait;
-  asks_at_ = std::max(at.value_or(TimePoint::min()), BootClock::now());
+  asks_at_ = std::max(at.value_or(TimePoint::min()), PlayClock::now());
   play_.tell(asks_at_, name_, "asks for the lock");
   Request request = acquire_request(wait);
   request.at = at;
   request.release_at_once = releases_at_once_ = at.has_value();
   asked_for_ = play_.lock_name();
-  history_.acquire(asked_for_, false, BootClock::now());
+  history_.acquire(asked_for_, false, PlayClock::now());
   process_.send(request);
 }
 
@@ -245,7 +244,7 @@ Grant Actor::finish_any_acquire() {
 
 void Actor::tell_history(const Grant& grant) {
   using history::Outcome;
-  const TimePoint now = BootClock::now();
+  const TimePoint now = PlayClock::now();
   // One that was released at once was held at some time before now; where others hold the lock by
   // now, the history must not say that it is held.
   const bool past = grant.granted() && releases_at_once_;
@@ -258,8 +257,8 @@ void Actor::tell_death(const std::string& how) {
   play_.record_fault(name_ + how);
   for (const auto& [lease, lock] : held_) {
     if (history_.open()) break;
-    history_.release(BootClock::now(), lock);
-    history_.end(history::Outcome::ok, BootClock::now());
+    history_.release(PlayClock::now(), lock);
+    history_.end(history::Outcome::ok, PlayClock::now());
   }
 }
 
@@ -272,7 +271,7 @@ Grant Actor::acquire(Duration wait) {
 Grant Actor::try_acquire(Duration wait) {
   start_acquire(wait);
   Grant grant = finish_any_acquire();
-  require_in_time("the answer to " + name_ + " was read", grant.answered_at, BootClock::now(),
+  require_in_time("the answer to " + name_ + " was read", grant.answered_at, PlayClock::now(),
                   play_.tolerance());
   return grant;
 }
@@ -288,13 +287,13 @@ Grant Actor::must_acquire() {
 
 void Actor::begin_release(const Grant& grant) {
   const auto held = held_.extract(grant.lease);
-  if (!held.empty()) history_.release(BootClock::now(), held.mapped());
+  if (!held.empty()) history_.release(PlayClock::now(), held.mapped());
 }
 
 ReleaseOutcome Actor::tell_release(const Answer& answer) {
   // Stays open if it failed, as it may be tried again.
   if (answer.released != ReleaseOutcome::failed) {
-    history_.end(history::Outcome::ok, BootClock::now());
+    history_.end(history::Outcome::ok, PlayClock::now());
   }
   play_.tell(answer.at, name_,
              std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));
@@ -445,9 +444,9 @@ Duration Play::tolerance() const {
 }
 
 void Play::wait_until(TimePoint due) const {
-  due = std::max(due, BootClock::now());
+  due = std::max(due, PlayClock::now());
   std::this_thread::sleep_until(due);
-  require_in_time("a pause ended", due, BootClock::now(), tolerance());
+  require_in_time("a pause ended", due, PlayClock::now(), tolerance());
 }
 
 std::string Play::lock_name() const {

@@ -224,7 +224,7 @@ class Play {
     timeline_.insert(later, {at, std::move(who), std::move(what)});
   }
   void tell_now(std::string who, std::string what) {
-    tell(BootClock::now(), std::move(who), std::move(what));
+    tell(PlayClock::now(), std::move(who), std::move(what));
   }
   void record_fault(std::string what) { tell_now("fault", std::move(what)); }
   void note(const std::string& name, Fact fact) { evidence_[name] = std::move(fact); }

@@ -112,11 +112,11 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
 Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strategy) {
   Cell cell = make_cell(scenario, strategy);
   if (cell.played()) return cell;
-  cell.began = BootClock::now();
+  cell.began = PlayClock::now();
   std::optional<Play> play;
   try {
     auto store = servers.store(strategy, scenario.setup);
-    cell.began = BootClock::now();
+    cell.began = PlayClock::now();
     if (store) {
       play.emplace(servers, *std::move(store), strategy);
       play->set_name(fmt::format("{}/{}", scenario.name, strategy.name));
@@ -141,7 +141,7 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
     cell.evidence = play->evidence();
     cell.timeline = play->timeline();
   }
-  cell.took = BootClock::now() - cell.began;
+  cell.took = PlayClock::now() - cell.began;
   return cell;
 }
 
