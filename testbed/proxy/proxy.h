@@ -49,9 +49,9 @@ struct ProxyCounts {
   std::uint64_t swallowed = 0;    ///< bytes lost in black holes
 };
 
-/// A way from clients to one server, on which faults strike. Without a fault it forwards every byte.
-/// A fault is in force when the call that makes it returns; a later fault of the same kind replaces
-/// an earlier one.
+/// A way from clients to one server, on which faults strike. Without a fault it forwards every
+/// byte. A fault is in force when the call that makes it returns; a later fault of the same kind
+/// replaces an earlier one.
 class Line {
  public:
   virtual ~Line() = default;
