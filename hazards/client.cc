@@ -256,7 +256,8 @@ class ServedClient {
     if (program_ != nullptr) program_->look(lease);
     TimePoint now = env_.now();
     for (; lease.state->valid_at(now) && now < give_up_at; now = env_.now()) {
-      plain_->wait(nullptr, now + std::chrono::milliseconds(1), {});
+      const TimePoint next = now + std::chrono::milliseconds(1);
+      if (plain_->wait(nullptr, next, {}) == WaitResult::stopped) break;  // it was killed
       if (program_ != nullptr) program_->look(lease);
     }
     Belief belief{.valid = lease.state->valid_at(now), .until = end_of(lease)};

@@ -8,6 +8,8 @@ namespace lockbench::hazards {
 namespace {
 
 constexpr std::chrono::seconds kObeysWithin{10};
+/// For a server to learn of a death, before the play goes on.
+constexpr std::chrono::milliseconds kNewsOfDeath{1};
 
 /// Of a service that gets no turn.
 class StalledEnv final : public ForwardingEnv {
@@ -125,6 +127,7 @@ std::optional<Answer> SimulatedClient::receive(Duration within) {
 void SimulatedClient::kill() {
   require_life();
   die();
+  PlayClock::sleep_for(kNewsOfDeath);
 }
 
 void SimulatedClient::stop() {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "deployment/private_store.h"
 #include "simulate/wire.h"
-#include "testbed/proxy/proxy.h"
 
 namespace lockbench::hazards {
 
