@@ -15,13 +15,13 @@ constexpr std::chrono::milliseconds kStart{10};
 }  // namespace
 
 simulate::RedisSettings SimulatedRedis::settings_of(const deployment::StoreRequest& request,
-                                                    bool first) {
+                                                    bool is_first) {
   using deployment::NotOffered;
   using simulate::Persistence;
   constexpr auto kUnplayable = NotStarted::Why::unplayable;
   if (request.sharded) throw NotOffered("not simulated: Redis Cluster", kUnplayable);
   simulate::RedisSettings settings{.persistence = Persistence::none, .may_die = true};
-  if (!first) return settings;
+  if (!is_first) return settings;
   settings.replicas = request.replicas;
   switch (request.setup) {
     case Setup::durable:

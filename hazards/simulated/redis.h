@@ -18,7 +18,8 @@ class SimulatedRedis final : public deployment::PrivateStore {
       : PrivateStore("redis"), nodes_(nodes), replicas_(settings_of(request, true).replicas) {}
 
   /// The first node or another one. Throws deployment::NotOffered for what is not simulated.
-  static simulate::RedisSettings settings_of(const deployment::StoreRequest& request, bool first);
+  static simulate::RedisSettings settings_of(const deployment::StoreRequest& request,
+                                             bool is_first);
   static std::string url_of(const simulate::RedisNode& node);
 
   Endpoints endpoints(const std::vector<std::uint16_t>& ports = {}) const override;
