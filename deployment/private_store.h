@@ -92,9 +92,9 @@ class PrivateStore {
   /// The URLs for clients: one for each node, through the proxies if there are any.
   virtual std::vector<std::string> urls() const;
   /// The URLs as endpoints, or with only these ports: of proxies, or of some members of a cluster.
-  Endpoints endpoints(const std::vector<std::uint16_t>& ports = {}) const;
+  virtual Endpoints endpoints(const std::vector<std::uint16_t>& ports = {}) const;
   /// The nodes' ports. Throws Failure for a cluster, whose clients choose a member themselves.
-  std::vector<std::uint16_t> ports() const;
+  virtual std::vector<std::uint16_t> ports() const;
 
   /// Puts a proxy in front of each server, which adds `rtt` to each round trip.
   void draw_lines(testbed::Testbed& host, Duration rtt);
@@ -109,7 +109,7 @@ class PrivateStore {
 
   /// Another user deletes this key. False if nothing was deleted: the key may not exist, or the
   /// deletion itself may have to wait for the lock.
-  bool remove_key(const std::string& key);
+  virtual bool remove_key(const std::string& key);
   /// The key's value; empty if the key does not exist.
   virtual std::string value_of(const std::string& /*key*/) { cannot("show what they hold"); }
   /// The server dies without warning and comes back.
@@ -173,10 +173,10 @@ class PrivateStore {
   void thaw_leader();
 
   // One of several nodes, from 0. The faults above that strike one server strike node 0.
-  void kill_node(std::size_t node) { need(servers().at(node)->kill_hard()); }
-  void freeze_node(std::size_t node) { need(servers().at(node)->freeze()); }
+  virtual void kill_node(std::size_t node) { need(servers().at(node)->kill_hard()); }
+  virtual void freeze_node(std::size_t node) { need(servers().at(node)->freeze()); }
   /// The node comes back empty.
-  void revive_node(std::size_t node) { need(servers().at(node)->restart(false)); }
+  virtual void revive_node(std::size_t node) { need(servers().at(node)->restart(false)); }
 
   // For servers under load, which keep their data.
   /// The primary or leader dies.

@@ -1,8 +1,9 @@
+#include "hazards/client.h"
+
 #include <sys/prctl.h>
 
 #include <csignal>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,7 +12,6 @@
 #include <utility>
 
 #include "deployment/failure.h"
-#include "hazards/messages.h"
 #include "loadgen/record/redis_counter.h"
 #include "strategies/carrier.h"
 #include "strategies/programs/program.h"
@@ -45,16 +45,16 @@ StrategyOptions options_of(const ActorSettings& settings) {
 /// the wall clock. Used on that client's thread.
 class FaultEnv : public ForwardingEnv {
  public:
-  /// `on_waiting` is called once after each expect_wait(), when an acquisition has found the lock
-  /// taken and starts to wait.
-  FaultEnv(std::unique_ptr<Env> world, std::function<void()> on_waiting)
-      : ForwardingEnv(std::move(world)), on_waiting_(std::move(on_waiting)) {}
+  explicit FaultEnv(ClientMachine& machine)
+      : ForwardingEnv(machine.make_env()), machine_(machine) {}
 
   /// Replaces the previous fault and restarts its count.
   void arm(const CommandFault& fault) {
     fault_ = fault;
     passed_ = 0;
   }
+  /// Whether to tell the play, once, that an acquisition has found the lock taken and starts to
+  /// wait.
   void expect_wait(bool expected) { expects_wait_ = expected; }
   void shift_wall_clock(Duration by) { wall_offset_ += by; }
   /// Commands sent since the last call.
@@ -78,7 +78,7 @@ class FaultEnv : public ForwardingEnv {
 
  private:
   void report_waiting() {
-    if (std::exchange(expects_wait_, false)) on_waiting_();
+    if (std::exchange(expects_wait_, false)) machine_.tell({.waiting = true});
   }
 
   /// True if the answer must be dropped.
@@ -86,12 +86,12 @@ class FaultEnv : public ForwardingEnv {
     if (!fault_ || fault_->place != place || ++passed_ != fault_->command) return false;
     const CommandFault::Action action = fault_->action;
     fault_.reset();
-    if (action == CommandFault::Action::die) std::raise(SIGKILL);
-    if (action == CommandFault::Action::stall) std::raise(SIGSTOP);
+    if (action == CommandFault::Action::die) machine_.die();
+    if (action == CommandFault::Action::stall) machine_.stand_still();
     return action == CommandFault::Action::drop_answer;
   }
 
-  std::function<void()> on_waiting_;
+  ClientMachine& machine_;
   std::optional<CommandFault> fault_;
   int passed_ = 0;  ///< commands that have passed the fault's place since arm()
   int sent_ = 0;
@@ -128,14 +128,32 @@ class LoneCarrier : public Carrier {
   Carrier& inner_ = current();  ///< before this one is
 };
 
-class Client {
+/// A process of its own.
+class ProcessMachine final : public ClientMachine {
  public:
-  Client(ClientSetup setup, int socket)
+  explicit ProcessMachine(int socket) : socket_(socket) {}
+
+  std::unique_ptr<Env> make_env() override { return make_system_env(random_seed()); }
+  void equip(Services& /*services*/, bool stalled) override {
+    if (stalled) alone_.emplace();
+  }
+  void die() override { std::raise(SIGKILL); }
+  void stand_still() override { std::raise(SIGSTOP); }
+  void tell(const Answer& answer) override { (void)send(socket_, answer); }
+
+ private:
+  const int socket_;
+  std::optional<LoneCarrier> alone_;
+};
+
+class ServedClient {
+ public:
+  ServedClient(ClientSetup setup, ClientMachine& machine)
       : setup_(std::move(setup)),
         options_(options_of(setup_.settings)),
-        env_(make_system_env(random_seed()),
-             [socket] { (void)send(socket, Answer{.waiting = true}); }) {
-    if (setup_.settings.renewal_stalls) alone_.emplace();
+        env_(machine),
+        plain_(machine.make_env()) {
+    machine.equip(services_, setup_.settings.renewal_stalls);
     if (!setup_.program.empty()) add_program();
     const Descriptor* const strategy = find_strategy(setup_.strategy);
     if (strategy == nullptr) throw std::runtime_error("no such strategy: " + setup_.strategy);
@@ -238,7 +256,8 @@ class Client {
     if (program_ != nullptr) program_->look(lease);
     TimePoint now = env_.now();
     for (; lease.state->valid_at(now) && now < give_up_at; now = env_.now()) {
-      plain_->wait(nullptr, now + std::chrono::milliseconds(1), {});
+      const TimePoint next = now + std::chrono::milliseconds(1);
+      if (plain_->wait(nullptr, next, {}) == WaitResult::stopped) break;  // it was killed
       if (program_ != nullptr) program_->look(lease);
     }
     Belief belief{.valid = lease.state->valid_at(now), .until = end_of(lease)};
@@ -272,9 +291,8 @@ class Client {
 
   const ClientSetup setup_;
   const StrategyOptions options_;
-  std::optional<LoneCarrier> alone_;
   FaultEnv env_;
-  const std::unique_ptr<Env> plain_ = make_system_env(random_seed());
+  const std::unique_ptr<Env> plain_;
   Services services_;
   std::unique_ptr<LockStrategy> strategy_;
   program::ProgramLock* program_ = nullptr;  ///< the same; null if it is lockbench's own
@@ -288,21 +306,28 @@ class Client {
 
 }  // namespace
 
+Client make_client(const ClientSetup& setup, ClientMachine& machine) {
+  return [client = std::make_shared<ServedClient>(setup, machine)](const Request& request) {
+    return client->serve(request);
+  };
+}
+
 int serve_client(int socket) {
   // Otherwise a stopped process would outlive its parent, which is the play's thread. If that ended
   // before this call, the socket is closed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGPIPE, SIG_IGN);
-  std::unique_ptr<Client> client;  // made by the first message
+  ProcessMachine machine(socket);
+  Client client;  // made by the first message
   bool connected = true;
   while (connected) {
     try {
       if (client) {
         const auto request = receive<Request>(socket);
-        connected = request && send(socket, client->serve(*request));
+        connected = request && send(socket, client(*request));
       } else {
         const auto setup = receive<ClientSetup>(socket);
-        if (setup) client = std::make_unique<Client>(*setup, socket);
+        if (setup) client = make_client(*setup, machine);
         connected = setup && send(socket, Answer{});
       }
     } catch (const std::exception& error) {

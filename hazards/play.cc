@@ -1,18 +1,15 @@
+#include "hazards/play.h"
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <csignal>
-#include <random>
-#include <thread>
 
-#include "hazards/player.h"
 #include "hazards/verdicts.h"
 #include "strategies/programs/program.h"
-#include "strategies/redis/client/connection.h"
 #include "strategies/words.h"
 
 namespace lockbench::hazards {
@@ -57,14 +54,6 @@ Duration usual_ttl(const Descriptor& strategy) {
   return std::chrono::milliseconds(500);
 }
 
-/// A unique prefix that ends inside an open brace: the hash tag keeps all data of one lock on one
-/// Redis Cluster node.
-std::string fresh_key() {
-  static std::atomic<unsigned> plays{0};
-  static const unsigned process = std::random_device()();
-  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
-}
-
 }  // namespace
 
 ClientProcess::ClientProcess(const std::filesystem::path& program) {
@@ -93,6 +82,18 @@ std::optional<Answer> ClientProcess::receive(Duration within) {
   }
 }
 
+void ClientProcess::kill() {
+  signal(SIGKILL);
+  await_death();
+}
+
+void ClientProcess::stop() {
+  signal(SIGSTOP);
+  await_stop();
+}
+
+void ClientProcess::resume() { signal(SIGCONT); }
+
 void ClientProcess::await_stop() { await_change(WUNTRACED, "stop"); }
 
 void ClientProcess::await_change(int options, const char* change) {
@@ -118,8 +119,8 @@ void ClientProcess::signal(int number) {
 Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
     : play_(play),
       name_(std::move(name)),
-      process_(play.servers_.client_program()),
-      history_(play.servers_.history()) {
+      process_(play.venue_.start_client()),
+      history_(play.venue_.history()) {
   const PrivateStore& store = play_.store();
   const program::Client* const program = program::client_of(play_.strategy_);
   const bool other_renewal = play_.traits().renews && (!settings.renews || settings.renew_cap);
@@ -132,7 +133,7 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
   }
   if (settings.behind_line) ports = store.ports();
   for (std::size_t i = 0; settings.behind_line && i < ports.size(); ++i) {
-    lines_.push_back(play_.servers_.line_to(ports[i]));
+    lines_.push_back(play_.venue_.line_to(ports[i]));
     ports[i] = lines_.back()->port();
   }
   ClientSetup setup{.strategy = std::string(play_.strategy_.name),
@@ -140,19 +141,19 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
                     .about = program == nullptr ? "" : program->about,
                     .ttl = play_.ttl(),
                     .endpoints = store.endpoints(ports),
-                    .counter = play_.servers_.counter_url(),
+                    .counter = play_.venue_.counter_url(),
                     .settings = settings};
   if (program != nullptr) {
-    clock_ = play_.servers_.make_clock();
+    clock_ = play_.venue_.make_clock();
     setup.environment = clock_->environment();
   }
   if (!settings.wait_replicas) setup.settings.wait_replicas = store.replicas();
-  process_.send(setup);
+  process_->send(setup);
   answer(program == nullptr ? kReplyTimeout : kProgramStart);
 }
 
 Answer Actor::receive(Duration within) {
-  auto message = process_.receive(within);
+  auto message = process_->receive(within);
   if (!message) throw Failure(name_ + " did not answer in time");
   if (!message->error.empty()) throw Failure(name_ + ": " + message->error);
   if (!message->cannot.empty()) throw NotPlayable(message->cannot);
@@ -166,7 +167,7 @@ Answer Actor::answer(Duration within) {
 }
 
 Answer Actor::call(const Request& request) {
-  process_.send(request);
+  process_->send(request);
   return answer(kReplyTimeout);
 }
 
@@ -196,14 +197,14 @@ Request Actor::acquire_request(Duration wait) const {
 
 void Actor::start_acquire(Duration wait, std::optional<TimePoint> at) {
   wait_ = wait;
-  asks_at_ = std::max(at.value_or(TimePoint::min()), BootClock::now());
+  asks_at_ = std::max(at.value_or(TimePoint::min()), PlayClock::now());
   play_.tell(asks_at_, name_, "asks for the lock");
   Request request = acquire_request(wait);
   request.at = at;
   request.release_at_once = releases_at_once_ = at.has_value();
   asked_for_ = play_.lock_name();
-  history_.acquire(asked_for_, false, BootClock::now());
-  process_.send(request);
+  history_.acquire(asked_for_, false, PlayClock::now());
+  process_->send(request);
 }
 
 void Actor::await_waiting() {
@@ -245,7 +246,7 @@ Grant Actor::finish_any_acquire() {
 
 void Actor::tell_history(const Grant& grant) {
   using history::Outcome;
-  const TimePoint now = BootClock::now();
+  const TimePoint now = PlayClock::now();
   // One that was released at once was held at some time before now; where others hold the lock by
   // now, the history must not say that it is held.
   const bool past = grant.granted() && releases_at_once_;
@@ -258,8 +259,8 @@ void Actor::tell_death(const std::string& how) {
   play_.record_fault(name_ + how);
   for (const auto& [lease, lock] : held_) {
     if (history_.open()) break;
-    history_.release(BootClock::now(), lock);
-    history_.end(history::Outcome::ok, BootClock::now());
+    history_.release(PlayClock::now(), lock);
+    history_.end(history::Outcome::ok, PlayClock::now());
   }
 }
 
@@ -272,7 +273,7 @@ Grant Actor::acquire(Duration wait) {
 Grant Actor::try_acquire(Duration wait) {
   start_acquire(wait);
   Grant grant = finish_any_acquire();
-  require_in_time("the answer to " + name_ + " was read", grant.answered_at, BootClock::now(),
+  require_in_time("the answer to " + name_ + " was read", grant.answered_at, PlayClock::now(),
                   play_.tolerance());
   return grant;
 }
@@ -288,13 +289,13 @@ Grant Actor::must_acquire() {
 
 void Actor::begin_release(const Grant& grant) {
   const auto held = held_.extract(grant.lease);
-  if (!held.empty()) history_.release(BootClock::now(), held.mapped());
+  if (!held.empty()) history_.release(PlayClock::now(), held.mapped());
 }
 
 ReleaseOutcome Actor::tell_release(const Answer& answer) {
   // Stays open if it failed, as it may be tried again.
   if (answer.released != ReleaseOutcome::failed) {
-    history_.end(history::Outcome::ok, BootClock::now());
+    history_.end(history::Outcome::ok, PlayClock::now());
   }
   play_.tell(answer.at, name_,
              std::string(word_of<ReleaseOutcome::failed>(kReleased, answer.released)));
@@ -304,7 +305,7 @@ ReleaseOutcome Actor::tell_release(const Answer& answer) {
 void Actor::start_release(const Grant& grant) {
   play_.tell_now(name_, "starts to release");
   begin_release(grant);
-  process_.send(Request{.what = Request::What::release, .lease = grant.lease});
+  process_->send(Request{.what = Request::What::release, .lease = grant.lease});
 }
 
 ReleaseOutcome Actor::finish_release() { return tell_release(receive(kReplyTimeout)); }
@@ -325,7 +326,7 @@ void Actor::start_work(Duration busy) {
   play_.record_fault(
       fmt::format("the work of {} keeps its thread busy for {}", name_, milliseconds(busy)));
   wait_ = busy;
-  process_.send(Request{.what = Request::What::work, .within = busy});
+  process_->send(Request{.what = Request::What::work, .within = busy});
 }
 
 void Actor::finish_work() {
@@ -345,7 +346,7 @@ RenewOutcome Actor::renew(const Grant& grant, Duration ttl) {
 
 void Actor::start_renew(const Grant& grant, Duration ttl) {
   play_.tell_now(name_, "starts to renew");
-  process_.send(Request{.what = Request::What::renew, .lease = grant.lease, .ttl = ttl});
+  process_->send(Request{.what = Request::What::renew, .lease = grant.lease, .ttl = ttl});
 }
 
 Belief Actor::belief(const Grant& grant, Duration within) {
@@ -398,37 +399,35 @@ void Actor::shift_clock(Duration by) {
 }
 
 void Actor::kill() {
-  process_.signal(SIGKILL);
-  process_.await_death();
+  process_->kill();
   tell_death(" is killed");
 }
 
 void Actor::stop() {
-  process_.signal(SIGSTOP);
-  process_.await_stop();
+  process_->stop();
   play_.record_fault(name_ + " is stopped");
 }
 
 void Actor::resume() {
   play_.record_fault(name_ + " is resumed");
-  process_.signal(SIGCONT);
+  process_->resume();
 }
 
 void Actor::await_death() {
-  process_.await_death();
+  process_->await_death();
   tell_death(" dies");
 }
 
 void Actor::await_stop() {
-  process_.await_stop();
+  process_->await_stop();
   play_.record_fault(name_ + " is stopped");
 }
 
-Play::Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy)
-    : servers_(servers),
+Play::Play(Venue& venue, std::shared_ptr<PrivateStore> store, const Descriptor& strategy)
+    : venue_(venue),
       store_(std::move(store)),
       strategy_(strategy),
-      first_key_(fresh_key()),
+      first_key_(venue.fresh_key()),
       key_(first_key_ + "}"),
       ttl_(std::max(usual_ttl(strategy), store_->shortest_session())) {}
 
@@ -445,9 +444,9 @@ Duration Play::tolerance() const {
 }
 
 void Play::wait_until(TimePoint due) const {
-  due = std::max(due, BootClock::now());
-  std::this_thread::sleep_until(due);
-  require_in_time("a pause ended", due, BootClock::now(), tolerance());
+  due = std::max(due, PlayClock::now());
+  PlayClock::sleep_until(due);
+  require_in_time("a pause ended", due, PlayClock::now(), tolerance());
 }
 
 std::string Play::lock_name() const {
@@ -457,15 +456,16 @@ std::string Play::lock_name() const {
 
 void Play::change_key() { key_ = fmt::format("{}-{}}}", first_key_, ++keys_); }
 
-std::uint64_t Play::counter() {
-  const auto env = make_system_env(0);
-  const auto endpoint = redis::parse_endpoint(servers_.counter_url());
-  const auto connection =
-      redis::make_connection_factory()->make(*endpoint, std::chrono::seconds(5), *env);
-  const std::string name = key_ + ":counter";
-  const auto value = connection->call({"GET", name});
-  if (!value) throw Failure(value.error().message);
-  return value->is_nil() ? 0 : std::stoull(value->text);
+std::uint64_t Play::counter() { return venue_.counter(key_ + ":counter"); }
+
+bool comes_true(Duration within, const std::function<bool()>& what) {
+  constexpr std::chrono::milliseconds kPause{1};
+  const TimePoint give_up_at = PlayClock::now() + within;
+  while (!what()) {
+    if (PlayClock::now() > give_up_at) return false;
+    PlayClock::sleep_for(kPause);
+  }
+  return true;
 }
 
 void require_answer(const Grant& grant) {

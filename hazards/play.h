@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,11 +18,22 @@
 #include "hazards/messages.h"
 #include "hazards/scenario.h"
 #include "history/log.h"
+#include "strategies/carrier.h"
 
 namespace lockbench::hazards {
 
 using deployment::Failure;
 using deployment::need;
+
+/// The time of a play: that of its carrier, which is virtual on simulated machines.
+struct PlayClock {
+  static TimePoint now() { return Carrier::current().now(); }
+  static void sleep_until(TimePoint due) { Carrier::current().wait(nullptr, due, {}); }
+  static void sleep_for(Duration time) { sleep_until(now() + time); }
+};
+
+/// Whether `what` is true in time; asks at least once, and then every millisecond.
+bool comes_true(Duration within, const std::function<bool()>& what);
 
 /// Who did or learned what in a play, and when.
 struct TimelineEntry {
@@ -49,30 +61,50 @@ void require_in_time(std::string_view step, TimePoint due, TimePoint happened_at
 /// Throws Failure if the store gave the acquisition no answer.
 void require_answer(const Grant& grant);
 
-/// A client in its own process (`PROGRAM client`), which can really be killed and stopped. It is
-/// controlled by messages over a socket. Not thread-safe; the process ends with the thread that
-/// started it. Throws Failure if the process does not obey.
-class ClientProcess {
+/// A process with one client, which a play controls by messages. Not thread-safe. Throws Failure if
+/// the process does not obey. The destructor kills it if it still runs.
+class ControlledClient {
+ public:
+  virtual ~ControlledClient() = default;
+
+  /// The setup comes first.
+  virtual void send(const ClientSetup& setup) = 0;
+  virtual void send(const Request& request) = 0;
+  /// The next message. Empty if none arrives in time or the process has died.
+  virtual std::optional<Answer> receive(Duration within) = 0;
+
+  virtual void kill() = 0;
+  virtual void stop() = 0;
+  virtual void resume() = 0;
+  /// Waits until an armed fault has killed or stopped the process.
+  virtual void await_death() = 0;
+  virtual void await_stop() = 0;
+};
+
+/// A real one (`PROGRAM client`), over a socket. It ends with the thread that started it.
+class ClientProcess final : public ControlledClient {
  public:
   explicit ClientProcess(const std::filesystem::path& program);
   ClientProcess(const ClientProcess&) = delete;
   ClientProcess& operator=(const ClientProcess&) = delete;
-  /// Kills it if it still runs.
-  ~ClientProcess();
+  ~ClientProcess() override;
 
-  template <class Message>
-  void send(const Message& message) {
-    if (!hazards::send(socket_, message)) throw Failure("a client process has ended");
-  }
-  /// The next message. Empty if none arrives in time or the process has died.
-  std::optional<Answer> receive(Duration within);
+  void send(const ClientSetup& setup) override { send_message(setup); }
+  void send(const Request& request) override { send_message(request); }
+  std::optional<Answer> receive(Duration within) override;
 
-  void signal(int number);
-  /// Waits until a signal or an armed fault has killed or stopped the process.
-  void await_death() { await_change(0, "die"); }
-  void await_stop();
+  void kill() override;
+  void stop() override;
+  void resume() override;
+  void await_death() override { await_change(0, "die"); }
+  void await_stop() override;
 
  private:
+  template <class Message>
+  void send_message(const Message& message) {
+    if (!hazards::send(socket_, message)) throw Failure("a client process has ended");
+  }
+  void signal(int number);
   /// `options`: for waitpid.
   void await_change(int options, const char* change);
 
@@ -80,8 +112,30 @@ class ClientProcess {
   int socket_ = -1;  ///< this side's end
 };
 
+/// Where plays take place: on real machines, or on simulated ones.
+class Venue {
+ public:
+  virtual ~Venue() = default;
+
+  /// Servers for plays of this strategy.
+  virtual tl::expected<std::shared_ptr<PrivateStore>, NotStarted> store(const Descriptor& strategy,
+                                                                        Setup setup) = 0;
+  virtual std::unique_ptr<ControlledClient> start_client() = 0;
+  /// In front of the server on this port, for the client that was started last.
+  virtual std::unique_ptr<testbed::Line> line_to(std::uint16_t port) = 0;
+  /// For a client program.
+  virtual std::unique_ptr<testbed::ClockShim> make_clock() = 0;
+  /// A Redis that no fault touches, with the protected counters; and the value of this one.
+  virtual std::string counter_url() const = 0;
+  virtual std::uint64_t counter(const std::string& key) = 0;
+  /// The beginning of a play's keys. It ends inside an open brace: the hash tag keeps all data of
+  /// one lock on one Redis Cluster node.
+  virtual std::string fresh_key() = 0;
+  /// Takes the operations of all plays; may be null.
+  virtual history::Log* history() const { return nullptr; }
+};
+
 class Play;
-class ServerPool;
 
 /// A client process that a play controls. Its actions and answers go into the timeline. Every call
 /// is bounded in time, and throws Failure if the process does not obey.
@@ -143,8 +197,8 @@ class Actor {
   void await_death();
   void await_stop();
 
-  /// One proxy to each node of the store.
-  const std::vector<std::unique_ptr<testbed::Proxy>>& lines() { return lines_; }
+  /// One to each node of the store.
+  const std::vector<std::unique_ptr<testbed::Line>>& lines() { return lines_; }
   const std::string& name() const { return name_; }
 
  private:
@@ -163,9 +217,9 @@ class Actor {
 
   Play& play_;
   const std::string name_;
-  std::vector<std::unique_ptr<testbed::Proxy>> lines_;
+  std::vector<std::unique_ptr<testbed::Line>> lines_;
   std::unique_ptr<testbed::ClockShim> clock_;  ///< of a client program
-  ClientProcess process_;
+  const std::unique_ptr<ControlledClient> process_;
   history::Process history_;
   std::string asked_for_;            ///< name of the lock
   bool releases_at_once_ = false;    ///< that one
@@ -181,7 +235,7 @@ using Fact = std::variant<bool, std::int64_t, double, std::string>;
 class Play {
  public:
   /// The play has its own key.
-  Play(ServerPool& servers, std::shared_ptr<PrivateStore> store, const Descriptor& strategy);
+  Play(Venue& venue, std::shared_ptr<PrivateStore> store, const Descriptor& strategy);
 
   const Traits& traits() const { return strategy_.traits; }
   bool of_program() const { return !strategy_.program.empty(); }
@@ -224,7 +278,7 @@ class Play {
     timeline_.insert(later, {at, std::move(who), std::move(what)});
   }
   void tell_now(std::string who, std::string what) {
-    tell(BootClock::now(), std::move(who), std::move(what));
+    tell(PlayClock::now(), std::move(who), std::move(what));
   }
   void record_fault(std::string what) { tell_now("fault", std::move(what)); }
   void note(const std::string& name, Fact fact) { evidence_[name] = std::move(fact); }
@@ -234,7 +288,7 @@ class Play {
  private:
   friend class Actor;
 
-  ServerPool& servers_;
+  Venue& venue_;
   const std::shared_ptr<PrivateStore> store_;
   const Descriptor& strategy_;
   const std::string first_key_;

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <future>
+#include <random>
 
+#include "strategies/redis/client/connection.h"
 #include "strategies/thread.h"
 
 namespace lockbench::hazards {
@@ -20,14 +22,7 @@ Started start_store(const Descriptor& strategy, testbed::Testbed& host, Setup se
     return tl::unexpected(NotStarted{"it has no server", NotStarted::Why::never_needed});
   }
   if (kind == nullptr) return std::make_shared<PrivateStore>(strategy.backend);
-  const bool cluster = kind->clusters && (setup == Setup::replicated || setup == Setup::split);
-  return deployment::start_private_store(
-      *kind, host,
-      {.setup = setup,
-       .nodes = strategy.traits.nodes > 1 ? kNodes : 1,
-       .members = cluster ? kMembers : 1,
-       .replicas = strategy.traits.needs_replicas ? kReplicas : 0,
-       .sharded = setup == Setup::sharded});
+  return deployment::start_private_store(*kind, host, request_of(strategy, setup));
 }
 
 /// The cell has this outcome without a verdict of its play.
@@ -45,6 +40,17 @@ bool is_more_informative(const Cell& cell, const Cell& shown) {
 }
 
 }  // namespace
+
+deployment::StoreRequest request_of(const Descriptor& strategy, Setup setup) {
+  const auto* const kind = deployment::find_private_store_kind(strategy.backend);
+  const bool cluster =
+      kind != nullptr && kind->clusters && (setup == Setup::replicated || setup == Setup::split);
+  return {.setup = setup,
+          .nodes = strategy.traits.nodes > 1 ? kNodes : 1,
+          .members = cluster ? kMembers : 1,
+          .replicas = strategy.traits.needs_replicas ? kReplicas : 0,
+          .sharded = setup == Setup::sharded};
+}
 
 tl::expected<std::unique_ptr<ServerPool>, std::string> ServerPool::open(Options options) {
   std::unique_ptr<ServerPool> pool(new ServerPool);
@@ -68,6 +74,21 @@ Started ServerPool::store(const Descriptor& strategy, Setup setup) {
     found = shared_.emplace(kind, start_store(strategy, *host_, setup)).first;
   }
   return found->second;
+}
+
+std::uint64_t ServerPool::counter(const std::string& key) {
+  const auto env = make_system_env(0);
+  const auto endpoint = redis::parse_endpoint(counter_url());
+  const auto connection =
+      redis::make_connection_factory()->make(*endpoint, std::chrono::seconds(5), *env);
+  const auto value = need(connection->call({"GET", key}));
+  return value.is_nil() ? 0 : std::stoull(value.text);
+}
+
+std::string ServerPool::fresh_key() {
+  static std::atomic<unsigned> plays{0};
+  static const unsigned process = std::random_device()();
+  return fmt::format("lockbench:{:08x}:{{{}", process, ++plays);
 }
 
 std::optional<std::string> not_applicable(const Scenario& scenario, const Descriptor& strategy) {
@@ -109,16 +130,16 @@ Cell make_cell(const Scenario& scenario, const Descriptor& strategy) {
   return cell;
 }
 
-Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strategy) {
+Cell play(Venue& venue, const Scenario& scenario, const Descriptor& strategy) {
   Cell cell = make_cell(scenario, strategy);
   if (cell.played()) return cell;
-  cell.began = BootClock::now();
+  cell.began = PlayClock::now();
   std::optional<Play> play;
   try {
-    auto store = servers.store(strategy, scenario.setup);
-    cell.began = BootClock::now();
+    auto store = venue.store(strategy, scenario.setup);
+    cell.began = PlayClock::now();
     if (store) {
-      play.emplace(servers, *std::move(store), strategy);
+      play.emplace(venue, *std::move(store), strategy);
       play->set_name(fmt::format("{}/{}", scenario.name, strategy.name));
       Verdict verdict = scenario.play(*play);
       cell.observed = verdict.outcome;
@@ -141,11 +162,12 @@ Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strat
     cell.evidence = play->evidence();
     cell.timeline = play->timeline();
   }
-  cell.took = BootClock::now() - cell.began;
+  // Never zero, which would mean that it was not played.
+  cell.took = std::max(PlayClock::now() - cell.began, Duration(1));
   return cell;
 }
 
-void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
+void play_all(const PlayCell& play_one, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop) {
   std::mutex reporting;
   std::atomic<std::size_t> next{0};
@@ -154,7 +176,7 @@ void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
       const std::size_t index = next++;
       if (index >= cells.size()) return;
       Cell& cell = cells[index];
-      if (!cell.played()) cell = play(servers, *cell.scenario, *cell.strategy);
+      if (!cell.played()) cell = play_one(cell);
       const std::scoped_lock lock(reporting);
       on_done(cell);
     }
@@ -182,7 +204,7 @@ std::vector<Cell> repeated(const std::vector<Cell>& cells, int times) {
   std::vector<Cell> plays;
   plays.reserve(cells.size() * static_cast<std::size_t>(times));
   for (int round = 0; round < times; ++round) {
-    plays.insert(plays.end(), cells.begin(), cells.end());
+    for (const Cell& cell : cells) plays.emplace_back(cell).round = round;
   }
   return plays;
 }

@@ -16,9 +16,12 @@
 
 namespace lockbench::hazards {
 
+/// The servers for plays of this strategy.
+deployment::StoreRequest request_of(const Descriptor& strategy, Setup setup);
+
 /// Shared by all plays of a matrix: servers that no play disturbs, the protected counter's server,
 /// and the program that clients run. Thread-safe.
-class ServerPool {
+class ServerPool final : public Venue {
  public:
   struct Options {
     std::filesystem::path client_program{};  ///< understands `client`; empty: this program
@@ -28,19 +31,23 @@ class ServerPool {
 
   static tl::expected<std::unique_ptr<ServerPool>, std::string> open(Options options);
 
-  /// Servers for plays of this strategy. Shared servers start when first needed.
+  /// Shared servers start when first needed.
   tl::expected<std::shared_ptr<PrivateStore>, NotStarted> store(const Descriptor& strategy,
-                                                                Setup setup);
-  /// A Redis that no fault touches.
-  std::string counter_url() const { return counter_->urls().front(); }
-  const std::filesystem::path& client_program() const { return client_program_; }
-  history::Log* history() const { return history_; }
-  std::unique_ptr<testbed::Proxy> line_to(std::uint16_t port) {
+                                                                Setup setup) override;
+  std::unique_ptr<ControlledClient> start_client() override {
+    return std::make_unique<ClientProcess>(client_program_);
+  }
+  std::unique_ptr<testbed::Line> line_to(std::uint16_t port) override {
     return deployment::line_to(*host_, port);
   }
-  std::unique_ptr<testbed::ClockShim> make_clock() {
+  std::unique_ptr<testbed::ClockShim> make_clock() override {
     return need(testbed::ClockShim::make(*host_));
   }
+  std::string counter_url() const override { return counter_->urls().front(); }
+  std::uint64_t counter(const std::string& key) override;
+  std::string fresh_key() override;
+  history::Log* history() const override { return history_; }
+  const std::filesystem::path& client_program() const { return client_program_; }
 
  private:
   ServerPool() = default;
@@ -71,6 +78,7 @@ struct Cell {
   std::vector<TimelineEntry> timeline{};
   TimePoint began{};
   Duration took{};
+  int round = 0;  ///< of repeated(); the seed of a simulated play
 
   bool played() const { return observed.has_value(); }
   bool agrees() const { return observed == expected; }
@@ -80,12 +88,21 @@ struct Cell {
 Cell make_cell(const Scenario& scenario, const Descriptor& strategy);
 
 /// Plays one cell. Does not throw if a server or client fails: the cell's reason says so.
-Cell play(ServerPool& servers, const Scenario& scenario, const Descriptor& strategy);
+Cell play(Venue& venue, const Scenario& scenario, const Descriptor& strategy);
+
+/// Plays a cell that has not been played. Thread-safe.
+using PlayCell = std::function<Cell(const Cell&)>;
 
 /// Plays all cells, `at_once` of them in parallel; `on_done` is called for each, one at a time.
 /// After a stop request, running plays end and no new ones start.
-void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
+void play_all(const PlayCell& play_one, std::vector<Cell>& cells, int at_once,
               const std::function<void(const Cell&)>& on_done, const std::stop_token& stop);
+/// On these servers.
+inline void play_all(ServerPool& servers, std::vector<Cell>& cells, int at_once,
+                     const std::function<void(const Cell&)>& on_done, const std::stop_token& stop) {
+  play_all([&](const Cell& cell) { return play(servers, *cell.scenario, *cell.strategy); }, cells,
+           at_once, on_done, stop);
+}
 
 /// One cell, played several times.
 struct Repeated {

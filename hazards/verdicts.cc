@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace lockbench::hazards {
@@ -86,12 +85,12 @@ std::optional<Duration> record_belief_gap(Play& play, Actor& holder, const Grant
 
 Grant acquire_at_last(Actor& client, Duration wait, Duration patience) {
   constexpr std::chrono::milliseconds kPause{10};
-  const TimePoint deadline = BootClock::now() + patience;
+  const TimePoint deadline = PlayClock::now() + patience;
   Grant grant = client.try_acquire(wait);
   while (grant.unanswered()) {
-    const Duration left = deadline - BootClock::now();
+    const Duration left = deadline - PlayClock::now();
     if (left <= Duration::zero()) break;
-    std::this_thread::sleep_for(kPause);
+    PlayClock::sleep_for(kPause);
     grant = client.try_acquire(std::min(wait, left));
   }
   require_answer(grant);

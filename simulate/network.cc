@@ -96,6 +96,11 @@ Duration Network::draw(int from, int to) {
 }
 
 void Network::send(Wire& wire, Way way, TimePoint departs, std::function<void()> arrive) {
+  if (wire.relay != nullptr) {
+    const std::optional<Duration> later = wire.relay->pass(wire, way, arrive);
+    if (!later) return;
+    departs += *later;
+  }
   if (Block* const block = blocks_.empty() ? nullptr : block_of(wire, way)) {
     block->held.push_back({&wire, way, std::move(arrive)});
     return;

@@ -23,6 +23,18 @@ inline constexpr int kLocalRegion = 0;
 
 enum class Way { to_server, to_client };
 
+/// Between a client and a server, as a proxy is: faults of this way strike there. Detached from its
+/// wires before it is destroyed.
+class Relay {
+ public:
+  virtual ~Relay() = default;
+  /// A connection is about to be opened; returns its number, from 1.
+  virtual std::uint64_t opens(const std::shared_ptr<Wire>& wire) = 0;
+  /// How much later a message comes; nothing: it is lost, or the relay has taken `arrive` to send
+  /// it again.
+  virtual std::optional<Duration> pass(Wire& wire, Way way, std::function<void()>& arrive) = 0;
+};
+
 /// Carries messages between clients and servers, as TCP does: in order within a connection, and a
 /// lost packet comes later. Delays are drawn for each message.
 class Network {

@@ -170,6 +170,10 @@ tl::expected<std::unique_ptr<Connecting>, std::string> SimulatedDialer::begin(
   auto wire = std::make_shared<Wire>(host_, network_, **server);
   std::erase_if(host_.wires, [](const auto& other) { return other.expired(); });
   host_.wires.push_back(wire);
+  if (const auto relay = host_.relays.find(wire->server.number); relay != host_.relays.end()) {
+    wire->relay = relay->second;
+    wire->number = wire->relay->opens(wire);
+  }
   network_.send(*wire, Way::to_server, host_.resumes(host_.world().now()),
                 [wire] { wire->server.accept(wire); });
   return std::make_unique<SimulatedConnecting>(*this, std::move(wire), timeouts.after_stop);

@@ -38,6 +38,8 @@ struct Wire : std::enable_shared_from_this<Wire> {
   Network& network;
   Server& server;
   TimePoint last_arrival[2]{};  ///< of the messages to the server, and to the client
+  Relay* relay = nullptr;       ///< on its way; null: none
+  std::uint64_t number = 0;     ///< there
 
   // The client's end.
   State state = State::connecting;

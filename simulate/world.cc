@@ -174,7 +174,18 @@ TimePoint Host::resumes(TimePoint time) {
   return time;
 }
 
+void Host::resume() {
+  stopped_ = false;
+  for (Event* const wait : stopped_waits_) wait->set();
+}
+
 void Host::pass_pause() {
+  if (stopped_) {
+    const auto resumed = world_.carrier().make_event();
+    stopped_waits_.push_back(resumed.get());
+    while (stopped_ && !dead_) world_.carrier().wait(resumed.get(), TimePoint::max(), {});
+    std::erase(stopped_waits_, resumed.get());
+  }
   if (pauses_.empty() && intervals_.empty()) return;
   for (TimePoint until = resumes(world_.now()); until > world_.now() && !dead_;
        until = resumes(world_.now())) {
@@ -219,6 +230,7 @@ void Host::kill() {
   dead_ = true;
   if (world_.traced()) world_.trace("client", number, "dies");
   for (HostEnv* const env : envs) env->wake();
+  for (Event* const wait : stopped_waits_) wait->set();
   for (const auto& one : std::exchange(wires, {})) {
     if (const auto wire = one.lock()) wire->close();
   }

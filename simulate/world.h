@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -117,6 +118,7 @@ struct Pauses {
 };
 
 class HostEnv;
+class Relay;
 struct Wire;
 
 /// A client's machine, with one process.
@@ -135,6 +137,11 @@ class Host {
   /// Its processor runs others first.
   void wake_late();
   void pause(TimePoint from, Duration length);
+  /// The process stands still until resume(); one of its own fibers that does this goes on to
+  /// pass_pause().
+  void stop() { stopped_ = true; }
+  void resume();
+  bool stopped() const { return stopped_; }
   /// A hold begins that is to last so long: it may be struck by a pause.
   void holds(Duration length);
   /// Whether it stood still at some time since then.
@@ -149,7 +156,8 @@ class Host {
   // Of its process.
   std::vector<HostEnv*> envs;
   std::vector<std::weak_ptr<Wire>> wires;
-  Event* polling = nullptr;  ///< to be set when an answer arrives
+  Event* polling = nullptr;      ///< to be set when an answer arrives
+  std::map<int, Relay*> relays;  ///< that its connections pass, by the servers' numbers
 
  private:
   struct Interval {
@@ -159,7 +167,8 @@ class Host {
   World& world_;
   std::vector<std::pair<Pauses, TimePoint>> pauses_;  ///< and when the next one of that kind comes
   std::deque<Interval> intervals_;                    ///< the latest, and those to come
-  bool dead_ = false;
+  bool dead_ = false, stopped_ = false;
+  std::vector<Event*> stopped_waits_;  ///< of its fibers while it is stopped
 };
 
 /// The Env of a client, or of one of its services.

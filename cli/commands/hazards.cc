@@ -1,9 +1,12 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/plays.h"
 #include "cli/console/session.h"
+#include "hazards/simulated/venue.h"
 #include "results/file/save.h"
 #include "results/report/timeline.h"
 
@@ -29,9 +32,10 @@ struct HazardOptions {
   std::vector<std::string> programs;
   std::optional<std::string> explain;  ///< "SCENARIO/STRATEGY"
   bool quick = false;
-  bool tls = false;  ///< of the servers
-  int at_once = 6;   ///< plays side by side
-  int repeat = 1;    ///< plays of each cell
+  bool simulated = false;  ///< on simulated machines
+  bool tls = false;        ///< of the servers
+  int at_once = 6;         ///< plays side by side
+  int repeat = 1;          ///< plays of each cell
   std::string history;
   std::string svg;  ///< of --explain; empty: none
   OutputOptions output;
@@ -59,6 +63,8 @@ struct HazardOptions {
              "with --explain: also draw who treats the lock as its own, and when")
         .effect = Effect::output;
     options.add_flag("quick", quick, "play only the most telling scenarios");
+    options.add_flag("simulated", simulated,
+                     "on simulated machines, in seconds: no server and no process is started");
     options.add("repeat", "N", repeat, whole_number(1, 1000),
                 "plays of each cell, to see whether its outcome is stable");
     options.add("at-once", "N", at_once, whole_number(1, 64), "plays side by side");
@@ -69,6 +75,9 @@ struct HazardOptions {
 
   void complete(const OptionList& options) {
     options.needs("svg", explain.has_value(), "--explain SCENARIO/STRATEGY");
+    if (simulated && (tls || !programs.empty() || !history.empty())) {
+      throw UsageError("--simulated cannot be combined with --tls, --client or --history");
+    }
     if (!svg.empty()) must(results::check_writable(svg), "--svg");
     if (explain && !(scenarios.empty() && strategies.empty())) {
       throw UsageError("--explain names its scenario and strategy; no others can be given");
@@ -100,6 +109,15 @@ std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::st
   return selected;
 }
 
+/// "these can: redis-set-nx, ..."
+std::string which_can() {
+  std::vector<std::string_view> names;
+  for (const Descriptor* strategy : all_strategies()) {
+    if (hazards::why_not_simulated(*strategy).empty()) names.push_back(strategy->name);
+  }
+  return fmt::format("these can: {}", fmt::join(names, ", "));
+}
+
 /// The cells in the order in which they are shown. A strategy that this build leaves out is
 /// skipped, or an error if it was named.
 std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Skipped>& skipped) {
@@ -111,6 +129,14 @@ std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Sk
       throw UsageError("{} cannot run here: it takes no lock", strategy->name);
     }
     if (strategy->traits.updates) continue;
+    const std::string why = options.simulated ? hazards::why_not_simulated(*strategy) : "";
+    if (!why.empty()) {
+      if (named) {
+        throw UsageError("{} cannot be simulated: {}; {}", strategy->name, why, which_can());
+      }
+      skipped.push_back({std::string(strategy->name), "not simulated: " + why});
+      continue;
+    }
     if (strategy->not_built.empty()) {
       for (const auto* scenario : plays) cells.push_back(make_cell(*scenario, *strategy));
     } else if (named) {
@@ -118,6 +144,9 @@ std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Sk
     } else {
       skipped.push_back({std::string(strategy->name), std::string(strategy->not_built)});
     }
+  }
+  if (options.simulated && cells.empty()) {
+    throw UsageError("none of these strategies can be simulated; {}", which_can());
   }
   return cells;
 }
@@ -212,8 +241,10 @@ int play_hazards(const HazardOptions& given) {
   std::vector<Cell> plays = hazards::repeated(cells, options.repeat);
   std::vector<Repeated> played;
   {
-    const auto servers =
-        must(hazards::ServerPool::open({.tls = options.tls, .history = log.get()}));
+    std::unique_ptr<hazards::ServerPool> servers;
+    if (!options.simulated) {
+      servers = must(hazards::ServerPool::open({.tls = options.tls, .history = log.get()}));
+    }
     HazardProgress progress(console, plays);
     std::vector<Cell> over = plays;  // a copy to save: other threads change `plays`
     const auto on_done = [&](const Cell& cell) {
@@ -222,7 +253,12 @@ int play_hazards(const HazardOptions& given) {
       // Gathers only if it is saved.
       if (file.has_time()) file.keep(with_plays(result, hazards::gather(over, cells.size())));
     };
-    play_all(*servers, plays, options.at_once, on_done, session.stop());
+    const auto play_one = [&](const Cell& cell) {
+      if (servers) return hazards::play(*servers, *cell.scenario, *cell.strategy);
+      const auto seed = static_cast<std::uint64_t>(cell.round);
+      return hazards::play_simulated(*cell.scenario, *cell.strategy, seed);
+    };
+    play_all(play_one, plays, options.at_once, on_done, session.stop());
     result.interrupted = session.stopped();
     played = hazards::gather(plays, cells.size());
     result = with_plays(std::move(result), played);

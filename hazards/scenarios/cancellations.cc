@@ -23,7 +23,7 @@ std::optional<Verdict> cross(Play& play, Actor& holder, Actor& waiter, Actor& th
   // A client program is known to wait after 100 ms.
   constexpr std::chrono::milliseconds kWait{400}, kMargin{150};
   const Grant held = holder.must_acquire();
-  const TimePoint deadline = BootClock::now() + kWait;
+  const TimePoint deadline = PlayClock::now() + kWait;
   waiter.start_acquire(kWait);
   waiter.await_waiting();
   if (crossing.waiter_stopped) waiter.stop();

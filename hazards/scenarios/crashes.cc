@@ -13,7 +13,7 @@ Verdict crash(Play& play, Actor& holder, const std::function<void()>& die) {
   holder.must_acquire();
   contender.start_acquire(play.stuck_after() + play.ttl());
   contender.await_waiting();
-  const TimePoint died_at = BootClock::now();
+  const TimePoint died_at = PlayClock::now();
   die();
   return verdict_of_return(play, contender.finish_acquire(), died_at);
 }
@@ -130,7 +130,7 @@ Verdict crash_mid_acquire(Play& play) {
     die_after(play, victim, place, places,
               {.begin = [&] { victim.start_acquire(std::chrono::seconds(5)); },
                .finish = [&] { victim.must_acquire(); }});
-    const TimePoint died_at = BootClock::now();
+    const TimePoint died_at = PlayClock::now();
     return {acquire_and_release(contender, play.stuck_after()), died_at};
   });
 }
@@ -148,7 +148,7 @@ Verdict crash_mid_release(Play& play) {
     const Grant held = holder.must_acquire();
     contender.start_acquire(play.stuck_after() + play.ttl());
     contender.await_waiting();
-    const TimePoint since = BootClock::now();
+    const TimePoint since = PlayClock::now();
     die_after(play, holder, place, places,
               {.begin = [&] { holder.start_release(held); },
                .finish = [&] { require_release(holder.release(held)); }});
@@ -169,7 +169,7 @@ Verdict crash_mid_renew(Play& play) {
     die_after(play, holder, place, places,
               {.begin = [&] { holder.start_renew(held, play.ttl()); },
                .finish = [&] { holder.renew(held, play.ttl()); }});
-    const TimePoint died_at = BootClock::now();
+    const TimePoint died_at = PlayClock::now();
     return {acquire_and_release(contender, play.stuck_after()), died_at};
   });
 }

@@ -25,7 +25,7 @@ Verdict rolling_restart(Play& play) {
   }
   order.push_back(leading);
   const Grant held = holder.must_acquire();
-  const TimePoint began = BootClock::now();
+  const TimePoint began = PlayClock::now();
   constexpr std::string_view kWhat = "the members were restarted one after the other";
   for (const std::size_t member : order) {
     need(servers.at(member)->restart(true));
@@ -34,7 +34,7 @@ Verdict rolling_restart(Play& play) {
     const Grant next = acquire_at_last(second, {}, kElection);
     if (next.granted()) return verdict_of_belief(play, holder, held, next, kWhat);
   }
-  play.note("restarts_seconds", BootClock::now() - began);
+  play.note("restarts_seconds", PlayClock::now() - began);
   if (!holder.belief(held).valid) {
     return {HazardOutcome::known_loss,
             fmt::format("{}: the holder does not treat the lock as its own any more", kWhat)};
@@ -62,7 +62,7 @@ Verdict leader_frozen(Play& play) {
   Actor& second = play.client("second", {.members = others});
   const Grant held = holder.must_acquire();
   play.store().freeze_leader();
-  const TimePoint frozen_at = BootClock::now();
+  const TimePoint frozen_at = PlayClock::now();
   play.record_fault("the leader stands still");
   second.start_acquire(kFrozen + kAfter);
   play.wait_until(frozen_at + kFrozen);
@@ -90,7 +90,7 @@ Verdict crash_holding_leader_change(Play& play) {
   contender.start_acquire(kBound);
   contender.await_waiting();
   holder.kill();
-  const TimePoint died_at = BootClock::now();
+  const TimePoint died_at = PlayClock::now();
   for (int change = 1; change <= kChanges; ++change) {
     // Within the TTL that the latest leader has given.
     play.wait_until(died_at + change * (kTtl * 3 / 5));

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "hazards/verdicts.h"
 
@@ -21,7 +20,7 @@ class AnswerLoss {
   /// Returns once the store has answered, and the connection is gone.
   void strike() {
     const auto answered = [&] { return line_.counts().from_server != before_; };
-    if (!testbed::comes_true(kReachesWithin, answered)) {
+    if (!comes_true(kReachesWithin, answered)) {
       throw Failure("the client sent no request that the store answered");
     }
     // The answer is still on its way.
@@ -32,7 +31,7 @@ class AnswerLoss {
 
  private:
   Play& play_;
-  testbed::Proxy& line_;
+  testbed::Line& line_;
   std::uint64_t before_ = 0;
 };
 
@@ -144,7 +143,7 @@ Verdict getset_rewrite(Play& play) {
   loser.start_acquire({});
   loser.await_stop();
   // Expiries have millisecond resolution: the winner's must differ.
-  play.wait_until(BootClock::now() + std::chrono::milliseconds(5));
+  play.wait_until(PlayClock::now() + std::chrono::milliseconds(5));
   const Grant won = winner.must_acquire();
   const std::string before = play.store().value_of(play.key());
   loser.resume();
@@ -167,11 +166,11 @@ Verdict getset_rewrite(Play& play) {
 using testbed::ProxyCounts;
 
 /// Waits until the proxy has been idle for 200 ms: everything in flight has arrived.
-ProxyCounts await_silence(testbed::Proxy& line) {
+ProxyCounts await_silence(testbed::Line& line) {
   ProxyCounts counts = line.counts();
-  const auto give_up_at = BootClock::now() + std::chrono::seconds(5);
-  for (int silent = 0; silent < 20 && BootClock::now() < give_up_at; ++silent) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const auto give_up_at = PlayClock::now() + std::chrono::seconds(5);
+  for (int silent = 0; silent < 20 && PlayClock::now() < give_up_at; ++silent) {
+    PlayClock::sleep_for(std::chrono::milliseconds(10));
     const ProxyCounts now = line.counts();
     if (now.to_client != counts.to_client || now.accepted < 2) silent = 0;
     counts = now;
@@ -187,12 +186,12 @@ Verdict lost_notification(Play& play) {
   const Grant held = holder.must_acquire();
   waiter.start_acquire(play.stuck_after());
   waiter.await_waiting();
-  testbed::Proxy& line = *waiter.lines().front();
+  testbed::Line& line = *waiter.lines().front();
   line.black_hole({.number = await_silence(line).accepted});
   play.record_fault("the waiter's notification connection is cut silently");
-  const TimePoint released_at = BootClock::now();
+  const TimePoint released_at = PlayClock::now();
   require_release(holder.release(held));
-  if (!testbed::comes_true(kReachesWithin, [&] { return line.counts().swallowed > 0; })) {
+  if (!comes_true(kReachesWithin, [&] { return line.counts().swallowed > 0; })) {
     throw Failure("no notification was sent, so none was lost");
   }
   // Without a notification, the waiter tries again when the lock that it saw must have expired, or

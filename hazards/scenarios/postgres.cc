@@ -104,12 +104,12 @@ Verdict wait_inside(Play& play, Limit limit, std::string_view called) {
   play.store().begin_transaction();
   const std::string waiter = "waiter";
   play.tell_now(waiter, "opens a transaction and waits inside it");
-  const TimePoint asked_at = BootClock::now();
+  const TimePoint asked_at = PlayClock::now();
   auto waiting = in_background([&] { return play.store().wait_in_transaction(play.key()); });
   const bool outlasts = waiting.wait_for(2 * kLimit) == std::future_status::timeout;
   if (outlasts) holder.release(held);
   const auto waited = waiting.get();
-  const Duration took = BootClock::now() - asked_at;
+  const Duration took = PlayClock::now() - asked_at;
   if (!waited && took < kLimit) {
     throw Failure("the wait ended before its limit: " + waited.error());
   }

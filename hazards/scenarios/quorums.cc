@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <thread>
 
 #include "hazards/verdicts.h"
 
@@ -24,7 +23,7 @@ Grant acquire_with_retries(Actor& client) {
   Grant grant = client.try_acquire(std::chrono::seconds(2));
   const TimePoint asked_at = grant.asked_at;
   for (int tries = 1; tries < kTries && grant.unanswered(); ++tries) {
-    std::this_thread::sleep_for(kPause);
+    PlayClock::sleep_for(kPause);
     grant = client.try_acquire(std::chrono::seconds(2));
   }
   grant.asked_at = asked_at;
@@ -79,7 +78,7 @@ Verdict by_three_votes(Play& play, const std::function<void(const Grant&, Actor&
   lines.at(3)->heal();
   lines.at(4)->heal();
   play.record_fault("the network heals");
-  const TimePoint struck_at = BootClock::now();
+  const TimePoint struck_at = PlayClock::now();
   fault(held, second);
   const Grant next = second.finish_acquire();
   if (next.granted()) {
@@ -161,7 +160,7 @@ constexpr std::chrono::seconds kWait{15};
 /// Starts to acquire and stops before the request to `node` (from 1). It keeps the earlier votes.
 void stall_at(Actor& client, int node) {
   client.arm(CommandFault::Action::stall, CommandFault::Place::before, node);
-  client.start_acquire(kWait, BootClock::now());
+  client.start_acquire(kWait, PlayClock::now());
   client.await_stop();
 }
 
@@ -179,7 +178,7 @@ Verdict split_vote(Play& play) {
   stall_at(*clients[0], 3);
   stall_at(*clients[1], 5);
   if (clients[2]->acquire().granted()) throw Failure("the votes were not split");
-  const TimePoint at = BootClock::now() + std::chrono::milliseconds(100);
+  const TimePoint at = PlayClock::now() + std::chrono::milliseconds(100);
   for (int i = 2; i < kClients; ++i) {
     clients[static_cast<std::size_t>(i)]->start_acquire(kWait, at);
   }

@@ -91,7 +91,7 @@ Verdict play_lapse(Play& play, const Lapse& lapse) {
   holder.read(held);
   if (lapse.begin) lapse.begin(holder);
   if (lapse.contends) {
-    require_in_time("the second client's turn came", held.answered_at, BootClock::now(),
+    require_in_time("the second client's turn came", held.answered_at, PlayClock::now(),
                     play.ttl() / 2);
   } else {
     await_expiry(play, held);
@@ -282,9 +282,9 @@ Verdict session_expiry(Play& play) {
   const Grant held = holder.must_acquire();
   holder.read(held);
   // end_session() returns only when the end is visible, which may be later than the end itself.
-  const TimePoint lost_at = BootClock::now();
+  const TimePoint lost_at = PlayClock::now();
   play.store().end_session(play.key());
-  const TimePoint ended_at = BootClock::now();
+  const TimePoint ended_at = PlayClock::now();
   play.record_fault("the store ended the holder's session");
   const Grant next = successor.acquire(play.stuck_after());
   if (!next.granted()) {

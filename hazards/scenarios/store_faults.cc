@@ -19,7 +19,7 @@ Verdict while_held(Play& play, const std::function<void(PrivateStore&)>& fault,
     return {HazardOutcome::refused, "the lock is not granted, as a failover could lose it"};
   }
   if (!held.granted()) throw Failure("the holder did not get the lock: " + held.reason);
-  const TimePoint struck_at = BootClock::now();
+  const TimePoint struck_at = PlayClock::now();
   fault(play.store());
   play.record_fault(std::string(what));
   const Grant second = play.client("second", settings).acquire(std::chrono::seconds(2));
@@ -182,7 +182,7 @@ Verdict rogue_delete(Play& play) {
   Actor& holder = play.client("holder");
   Actor& contender = play.client("contender");
   const Grant held = holder.must_acquire();
-  const TimePoint struck_at = BootClock::now();
+  const TimePoint struck_at = PlayClock::now();
   const bool deleted = play.store().remove_key(play.key());
   const std::string what =
       fmt::format("an outside client {} the key in {}", deleted ? "deleted" : "could not delete",

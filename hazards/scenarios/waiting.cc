@@ -44,7 +44,7 @@ Turn turn_behind_the_dead(Play& play, int dead) {
   }
   waiters.pop_back();
   for (Actor* waiter : waiters) waiter->kill();
-  const TimePoint released_at = BootClock::now();
+  const TimePoint released_at = PlayClock::now();
   require_release(holder.release(held));
   return {next.finish_acquire(), released_at};
 }
@@ -89,14 +89,14 @@ Verdict pause_waiting(Play& play) {
   waiter.start_acquire(ttl);
   waiter.await_waiting();
   // A client that waits at the server has only sent its request.
-  play.wait_until(BootClock::now() + kOnItsWay);
+  play.wait_until(PlayClock::now() + kOnItsWay);
   play.set_ttl(kLongTtl);  // so that the next one still holds it when the waiter goes on
   next.start_acquire(bound + ttl / 4);
   next.await_waiting();
   waiter.stop();
   // An attempt that it had sent would get the lock.
-  play.wait_until(BootClock::now() + kOnItsWay);
-  const TimePoint stopped_at = BootClock::now();
+  play.wait_until(PlayClock::now() + kOnItsWay);
+  const TimePoint stopped_at = PlayClock::now();
   require_release(holder.release(held));
   const Grant grant = next.finish_acquire();
   Verdict verdict = verdict_of_return(play, grant, stopped_at, bound);
@@ -121,8 +121,8 @@ Verdict long_wait(Play& play) {
   play.set_ttl(ttl);
   waiter.start_acquire(held_for + bound + ttl);
   waiter.await_waiting();
-  play.wait_until(BootClock::now() + held_for);
-  const TimePoint released_at = BootClock::now();
+  play.wait_until(PlayClock::now() + held_for);
+  const TimePoint released_at = PlayClock::now();
   require_release(holder.release(held));
   const Grant grant = waiter.finish_acquire();
   if (grant.granted() && grant.answered_at < released_at) {

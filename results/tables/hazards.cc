@@ -71,11 +71,15 @@ const OutcomeWord* find_outcome(std::string_view name) {
 
 std::string reason_of(const Hazard& hazard) { return text_in(hazard.evidence, "reason"); }
 
-/// Whether repeated plays ended differently.
-bool is_unstable(const Hazard& hazard) {
-  const auto found = hazard.evidence.find("unstable");
+bool has_mark(const Hazard& hazard, const std::string& name) {
+  const auto found = hazard.evidence.find(name);
   return found != hazard.evidence.end() && found->second == OptionValue(true);
 }
+
+/// Whether repeated plays ended differently.
+bool is_unstable(const Hazard& hazard) { return has_mark(hazard, "unstable"); }
+
+bool is_simulated(const Hazard& hazard) { return has_mark(hazard, "simulated"); }
 
 bool is_marked_unlike_declared(const Hazard& hazard) {
   return !hazard.agrees && !is_unstable(hazard);
@@ -198,6 +202,9 @@ std::vector<Sentence> legend_of(const std::vector<Hazard>& hazards) {
     const std::string_view colon = outcome.tone == Tone::plain ? "" : ":";
     legend.emplace_back(outcome.tone,
                         fmt::format("{}{} {}", outcome.text(), colon, outcome.meaning));
+  }
+  if (std::ranges::any_of(hazards, is_simulated)) {
+    legend.emplace_back(Tone::doubtful, "played on simulated machines");
   }
   if (std::ranges::any_of(hazards, is_unstable)) {
     legend.emplace_back(Tone::doubtful, "~ plays ended differently");

@@ -254,6 +254,7 @@ void RedisNode::replicate() {
   const auto writes = std::make_shared<const std::vector<RedisModel::Write>>(std::move(unsent_));
   unsent_.clear();
   for (std::size_t i = 0; i < replicas_.size(); ++i) {
+    if (replicas_[i].cut_off) continue;
     TimePoint& last = replicas_[i].last_arrival;
     const Duration lag = settings_.lag.draw(world_.random());
     last = std::max(last, busy_until_ + network_.draw(region, region) + lag);
@@ -352,9 +353,10 @@ void RedisNode::thaw() {
   await_turn();
 }
 
-bool RedisNode::fail_over() {
+bool RedisNode::fail_over(std::optional<std::size_t> successor) {
   if (replicas_.empty()) return false;
-  const auto best = std::ranges::max_element(replicas_, {}, &Replica::received);
+  const auto best = successor ? replicas_.begin() + static_cast<std::ptrdiff_t>(*successor)
+                              : std::ranges::max_element(replicas_, {}, &Replica::received);
   break_all("the connection was closed");
   alive_ = true;
   frozen_ = false;
@@ -363,10 +365,26 @@ bool RedisNode::fail_over() {
   for (Replica& replica : replicas_) {
     replica.data.copy_from(data_);
     replica.received = replica.acknowledged = offset_;
+    replica.cut_off = false;
   }
   disk_.copy_from(data_);
   unsynced_.clear();
   return true;
+}
+
+std::size_t RedisNode::unsynced() {
+  sync_disk();
+  return unsynced_.size();
+}
+
+Reply RedisNode::ask(std::initializer_list<std::string_view> command) {
+  RedisModel::Session session;
+  const std::vector<std::string_view> words(command);
+  busy_until_ = std::max(busy_until_, world_.now());
+  Reply reply = data_.execute(session, words, wall_now());
+  serve_blocked();
+  replicate();
+  return reply;
 }
 
 bool RedisNode::evict(bool only_volatile) {

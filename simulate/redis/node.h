@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,9 +52,17 @@ class RedisNode final : public Server {
   void restart();
   void freeze() { frozen_ = true; }
   void thaw();
-  /// The replica with most of the data takes over; clients must connect again. False without any.
-  bool fail_over();
+  /// The replica with most of the data takes over, or this one; clients must connect again. False
+  /// without any.
+  bool fail_over(std::optional<std::size_t> successor = {});
+  /// The replica gets nothing more, until one takes over.
+  void cut_off(std::size_t replica) { replicas_.at(replica).cut_off = true; }
   bool evict(bool only_volatile);
+  /// Changes that the death of its machine would lose now.
+  std::size_t unsynced();
+
+  /// The answer to another user's command, at once.
+  Reply ask(std::initializer_list<std::string_view> command);
 
   /// The names of its keys that have not expired, in order.
   std::vector<std::string> keys() const { return data_.names(wall_now()); }
@@ -65,6 +74,7 @@ class RedisNode final : public Server {
     std::int64_t received = 0;  ///< changes executed
     std::int64_t acknowledged = 0;
     TimePoint last_arrival{};
+    bool cut_off = false;
   };
 
   /// Null: the server does not know the connection any more.

@@ -49,10 +49,49 @@ struct ProxyCounts {
   std::uint64_t swallowed = 0;    ///< bytes lost in black holes
 };
 
-/// A TCP proxy in front of one server on its own loopback port. Without a fault it forwards every
-/// byte. Thread-safe. A fault is in force when the call that makes it returns; a later fault of the
-/// same kind replaces an earlier one.
-class Proxy {
+/// A way from clients to one server, on which faults strike. Without a fault it forwards every
+/// byte. A fault is in force when the call that makes it returns; a later fault of the same kind
+/// replaces an earlier one.
+class Line {
+ public:
+  virtual ~Line() = default;
+
+  /// Where clients connect.
+  virtual std::uint16_t port() const = 0;
+
+  /// Delays bytes, and the end of the stream, by at least this, in order. Bytes in transit keep
+  /// their earlier delay. Connections are accepted without delay.
+  virtual void delay(std::chrono::nanoseconds each_way, const Connections& which = {}) = 0;
+
+  /// As if the other end had vanished: all bytes sent or in transit are lost, and neither side
+  /// learns that a connection was closed. New connections are accepted, as the kernel would, and
+  /// never answered. heal() resets the connections that have lost anything.
+  virtual void black_hole(const Connections& which = {}) = 0;
+
+  /// As if the clients' host had vanished: a black hole in which the server's kernel does not even
+  /// get TCP acknowledgements or answers to keepalive probes, which a silent proxy would still
+  /// send. The error says why the kernel refused that.
+  virtual tl::expected<void, std::string> vanish() = 0;
+
+  /// As if the network were partitioned and TCP retransmitted: nothing arrives and nothing is lost
+  /// until heal() delivers everything, however late. New connections are treated as in a black
+  /// hole.
+  virtual void hold(const Connections& which = {}) = 0;
+
+  /// Resets both ends of all open connections.
+  virtual void cut() = 0;
+
+  /// Ends all faults, and returns to the permanent delay.
+  virtual void heal() = 0;
+
+  /// Leads new connections to the server on this port, and resets open ones.
+  virtual void lead_to(std::uint16_t server) = 0;
+
+  virtual ProxyCounts counts() const = 0;
+};
+
+/// A TCP proxy on its own loopback port. Thread-safe.
+class Proxy final : public Line {
  public:
   /// See start_proxy().
   Proxy(std::shared_ptr<ProxyLoop> loop, std::shared_ptr<ProxyCore> core, std::uint16_t port)
@@ -60,39 +99,17 @@ class Proxy {
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
   /// Resets open connections.
-  ~Proxy();
+  ~Proxy() override;
 
-  std::uint16_t port() const { return port_; }
-
-  /// Delays bytes, and the end of the stream, by at least this, in order. Bytes in transit keep
-  /// their earlier delay. Connections are accepted without delay.
-  void delay(std::chrono::nanoseconds each_way, const Connections& which = {});
-
-  /// As if the other end had vanished: all bytes sent or in transit are lost, and neither side
-  /// learns that a connection was closed. New connections are accepted, as the kernel would, and
-  /// never answered. heal() resets the connections that have lost anything.
-  void black_hole(const Connections& which = {});
-
-  /// As if the clients' host had vanished: a black hole in which the server's kernel does not even
-  /// get TCP acknowledgements or answers to keepalive probes, which a silent proxy would still
-  /// send. The error says why the kernel refused that.
-  tl::expected<void, std::string> vanish();
-
-  /// As if the network were partitioned and TCP retransmitted: nothing arrives and nothing is lost
-  /// until heal() delivers everything, however late. New connections are treated as in a black
-  /// hole.
-  void hold(const Connections& which = {});
-
-  /// Resets both ends of all open connections.
-  void cut();
-
-  /// Ends all faults, and returns to the permanent delay.
-  void heal();
-
-  /// Leads new connections to the server on this port, and resets open ones.
-  void lead_to(std::uint16_t server);
-
-  ProxyCounts counts() const;
+  std::uint16_t port() const override { return port_; }
+  void delay(std::chrono::nanoseconds each_way, const Connections& which = {}) override;
+  void black_hole(const Connections& which = {}) override;
+  tl::expected<void, std::string> vanish() override;
+  void hold(const Connections& which = {}) override;
+  void cut() override;
+  void heal() override;
+  void lead_to(std::uint16_t server) override;
+  ProxyCounts counts() const override;
 
  private:
   const std::shared_ptr<ProxyLoop> loop_;

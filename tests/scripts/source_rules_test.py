@@ -28,7 +28,7 @@ ROOMS = {
     "exporter": "watch loadgen/ strategies/ results",
     "watch": LOAD,
     "embed": "strategies/",
-    "hazards": LOAD,
+    "hazards": "simulate " + LOAD,
     # An answer quotes the scenarios' declarations.
     "choose": "hazards " + LOAD,
     "cli/console": "cli/options choose hazards exporter watch testbed " + LOAD,

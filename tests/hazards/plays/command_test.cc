@@ -73,6 +73,19 @@ TEST_F(Command, ExplainsOnePlay) {
   EXPECT_THAT(picture, HasSubstr("fill-opacity")) << "the holder while it is stopped";
 }
 
+TEST_F(Command, PlaysOnSimulatedMachines) {
+  EXPECT_EQ(run("late-release --simulated --strategies redis-set-nx,redis-set-nx-lua"), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("played on simulated machines"));
+  const auto cells = result().at("hazards");
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells.at(0).at("observed"), "foreign-release");
+  EXPECT_EQ(cells.at(0).at("evidence").at("simulated"), true);
+  EXPECT_EQ(run("late-release --simulated --strategies test-unchecked-release"), 3);
+  EXPECT_EQ(run("late-release --simulated --strategies zookeeper"), 1);
+  EXPECT_THAT(err(), AllOf(HasSubstr("zookeeper cannot be simulated"), HasSubstr("; these can: "),
+                           HasSubstr("redis-set-nx-lua, ")));
+}
+
 TEST_F(Command, WritesTheHistoryOfThePlays) {
   const std::string history = (scratch_ / "h.edn").string();
   const auto check = [&] {

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "hazards/simulated/venue.h"
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/test_names.h"
 
@@ -30,6 +31,16 @@ TEST_P(Mutations, ChangeTheVerdictOfThePlayThatConcernsThem) {
   ASSERT_TRUE(cell.played()) << description_of(cell);
   EXPECT_EQ(to_string(*cell.observed), to_string(seen)) << description_of(cell);
   EXPECT_FALSE(cell.agrees()) << "it declares what a correct lock would show";
+  EXPECT_EQ(to_string(cell.expected), to_string(sound));
+}
+
+TEST_P(Mutations, ChangeTheVerdictOfASimulatedPlayToo) {
+  const auto& [name, mutant, seen, sound] = GetParam();
+  if (!why_not_simulated(strategy(mutant)).empty()) return;
+  const Cell cell = play_simulated(scenario(name), strategy(mutant), 1);
+  ASSERT_TRUE(cell.played()) << description_of(cell);
+  if (cell.observed == HazardOutcome::not_played) return;
+  EXPECT_EQ(to_string(*cell.observed), to_string(seen)) << description_of(cell);
   EXPECT_EQ(to_string(cell.expected), to_string(sound));
 }
 

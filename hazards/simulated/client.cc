@@ -1,0 +1,150 @@
+#include "hazards/simulated/client.h"
+
+#include <utility>
+
+#include "strategies/redis/client/connection.h"
+
+namespace lockbench::hazards {
+namespace {
+
+constexpr std::chrono::seconds kObeysWithin{10};
+/// For a server to learn of a death, before the play goes on.
+constexpr std::chrono::milliseconds kNewsOfDeath{1};
+
+/// Of a service that gets no turn.
+class StalledEnv final : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+
+  WaitResult wait(Event* /*event*/, TimePoint /*deadline*/, const std::stop_token& stop) override {
+    return ForwardingEnv::wait(nullptr, TimePoint::max(), stop);
+  }
+};
+
+}  // namespace
+
+SimulatedClient::SimulatedClient(simulate::Host& host, simulate::SimulatedDialer& dialer)
+    : host_(host),
+      dialer_(dialer),
+      asked_(Carrier::current().make_event()),
+      changed_(Carrier::current().make_event()),
+      task_(need(
+          Carrier::current().start([this](const std::stop_token& stop) { run(stop); },
+                                   [this](const std::string& why) { tell({.error = why}); }))) {}
+
+SimulatedClient::~SimulatedClient() {
+  if (!host_.dead()) die();
+  task_.reset();  // waits for its end
+}
+
+std::unique_ptr<Env> SimulatedClient::make_env() {
+  return std::make_unique<simulate::HostEnv>(host_, host_.world().random()(), false);
+}
+
+void SimulatedClient::equip(Services& services, bool stalled) {
+  services.provide<redis::ConnectionFactory>(redis::make_connection_factory_on(dialer_));
+  const auto make = [&host = host_, stalled]() -> std::unique_ptr<Env> {
+    auto env = std::make_unique<simulate::HostEnv>(host, host.world().random()(), true);
+    if (!stalled) return env;
+    return std::make_unique<StalledEnv>(std::move(env));
+  };
+  services.provide(std::make_shared<EnvSource>(EnvSource{make}));
+}
+
+void SimulatedClient::die() {
+  host_.kill();
+  asked_->set();
+  changed_->set();
+}
+
+void SimulatedClient::stand_still() {
+  host_.stop();
+  changed_->set();
+  host_.pass_pause();
+}
+
+void SimulatedClient::tell(const Answer& answer) {
+  answers_.push_back(answer);
+  changed_->set();
+}
+
+void SimulatedClient::run(const std::stop_token& stop) {
+  Client client;  // made by the first message
+  while (const auto message = next(stop)) {
+    Answer answer;
+    try {
+      if (const auto* const request = std::get_if<Request>(&*message)) {
+        answer = client(*request);
+      } else {
+        client = make_client(std::get<ClientSetup>(*message), *this);
+      }
+    } catch (const std::exception& error) {
+      answer = {.error = error.what()};
+    }
+    if (!host_.dead()) tell(answer);
+  }
+}
+
+std::optional<SimulatedClient::Message> SimulatedClient::next(const std::stop_token& stop) {
+  while (inbox_.empty() && !host_.dead() && !stop.stop_requested()) {
+    Carrier::current().wait(asked_.get(), TimePoint::max(), stop);
+  }
+  host_.pass_pause();
+  if (host_.dead() || stop.stop_requested()) return std::nullopt;
+  Message message = std::move(inbox_.front());
+  inbox_.pop_front();
+  return message;
+}
+
+// For the play, on its fiber.
+
+void SimulatedClient::require_life() const {
+  if (host_.dead()) throw Failure("a client process has ended");
+}
+
+void SimulatedClient::deliver(Message message) {
+  require_life();
+  inbox_.push_back(std::move(message));
+  asked_->set();
+}
+
+bool SimulatedClient::await(Duration within, const std::function<bool()>& change) {
+  const TimePoint give_up_at = PlayClock::now() + within;
+  while (!change() && PlayClock::now() < give_up_at) {
+    Carrier::current().wait(changed_.get(), give_up_at, {});
+  }
+  return change();
+}
+
+std::optional<Answer> SimulatedClient::receive(Duration within) {
+  await(within, [this] { return !answers_.empty() || host_.dead(); });
+  if (answers_.empty()) return std::nullopt;
+  Answer answer = std::move(answers_.front());
+  answers_.pop_front();
+  return answer;
+}
+
+void SimulatedClient::kill() {
+  require_life();
+  die();
+  PlayClock::sleep_for(kNewsOfDeath);
+}
+
+void SimulatedClient::stop() {
+  require_life();
+  host_.stop();
+}
+
+void SimulatedClient::await_death() {
+  if (!await(kObeysWithin, [this] { return host_.dead(); })) {
+    throw Failure("a client process did not die in time");
+  }
+}
+
+void SimulatedClient::await_stop() {
+  if (!await(kObeysWithin, [this] { return host_.stopped(); })) {
+    throw Failure("a client process did not stop in time");
+  }
+}
+
+}  // namespace lockbench::hazards
