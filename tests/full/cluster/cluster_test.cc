@@ -265,16 +265,6 @@ TEST_F(ClusterTest, EachRankServesItsOwnFigures) {
   job->finish(kLong);
 }
 
-TEST_F(ClusterTest, SixtyFourRanksOnThisHostWork) {
-  constexpr std::size_t kRanks = 64;
-  const auto arguments = run("redis-queue", {"--clients", "64"});
-  const Outcome ended = mpirun_here(scratch_, kRanks, {}, arguments)->finish(90s);
-  ASSERT_EQ(ended.code, 0) << ended.err;
-  expect_in(ended.err, "64 ranks share the");
-  const Json result = this->result();
-  EXPECT_EQ(run_of(result, "redis-queue")["ranks"].size(), kRanks);
-}
-
 /// A run in which a rank is killed.
 class KilledRank : public ClusterTest {
  protected:
