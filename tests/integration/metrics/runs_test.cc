@@ -1,17 +1,12 @@
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <set>
-#include <utility>
 
-#include "exporter/http_endpoint.h"
 #include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
-#include "tests/support/servers.h"
 #include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
@@ -19,24 +14,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-using testing::Not;
 
 std::vector<std::string> quick(std::vector<std::string> more) {
   more.insert(more.begin(), "local-mutex");
   more.insert(more.end(), {"--out", "result.json"});
   return short_run(more);
-}
-
-TEST(MetricsOptionsTest, APortThatIsTakenIsAnErrorBeforeTheLoad) {
-  const Scratch scratch;
-  exporter::ListenAddress taken;
-  const int listener = exporter::listen_on(taken).value();
-  const Outcome outcome = lockbench(scratch, quick({"--metrics-listen", taken.to_string()}));
-  close(listener);
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("--metrics-listen"));
-  EXPECT_THAT(outcome.err, HasSubstr(taken.to_string()));
-  EXPECT_THAT(scratch.files(), Not(testing::Contains("result.json")));
 }
 
 TEST(MetricsOptionsTest, LingersUntilItIsStoppedWithoutChangingTheOutcome) {

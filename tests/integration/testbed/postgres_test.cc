@@ -47,20 +47,6 @@ class Postgres : public testing::Test {
   }
 };
 
-TEST_F(Postgres, IsReadyAndDurableAndAllowsAsManyClientsAsAsked) {
-  PostgresOptions options;
-  options.max_clients = 37;
-  const auto server = must_start_postgres(options);
-  EXPECT_EQ(psql(*server, "SELECT 1"), "1");
-  EXPECT_EQ(psql(*server, "SHOW fsync"), "on");
-  EXPECT_EQ(psql(*server, "SHOW synchronous_commit"), "on");
-  EXPECT_EQ(psql(*server, "SHOW max_connections"), "37");
-  EXPECT_EQ(psql(*server, "SHOW listen_addresses"), "127.0.0.1");
-  const std::string folder = psql(*server, "SHOW unix_socket_directories");
-  EXPECT_TRUE(folder.starts_with(testbed_->folder().string())) << folder;
-  EXPECT_TRUE(psql(*server, "SHOW data_directory").starts_with(testbed_->folder().string()));
-}
-
 TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
   const auto server = must_start_postgres();
   for (const bool frozen : {false, true}) {
@@ -73,18 +59,6 @@ TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
     for (const pid_t pid : all) EXPECT_TRUE(pid_is_gone(pid)) << look_at(pid).state;
     ASSERT_TRUE(server->restart(true));
   }
-}
-
-/// A transaction keeps its session; the next transaction may get another.
-TEST_F(Postgres, ItsPoolerGivesATransactionTheSessionThatWasUsedLast) {
-  const auto server = must_start_postgres();
-  const auto pooler = must(start_pgbouncer(*testbed_, server->port()));
-  const std::string first = psql(*pooler, "SELECT pg_backend_pid()");
-  EXPECT_FALSE(first.starts_with("error")) << first;
-  EXPECT_EQ(psql(*pooler, "SELECT pg_backend_pid()"), first) << "of another connection";
-  EXPECT_NE(psql(*server, "SELECT pg_backend_pid()"), first);
-  const auto sessions = must(start_pgbouncer(*testbed_, server->port(), {.pool_mode = "session"}));
-  EXPECT_EQ(psql(*sessions, "SELECT 1"), "1");
 }
 
 TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {

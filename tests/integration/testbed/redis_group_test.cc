@@ -1,10 +1,8 @@
 #include "testbed/servers/redis_group.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include "strategies/redis/client/connection.h"
@@ -97,12 +95,6 @@ TEST_F(Replication, AReplicaTakesThePlaceOfItsPrimaryWhichFollowsItThen) {
   EXPECT_EQ(group->primary().port(), before) << "the first to come back is the first to be next";
 }
 
-TEST_F(Replication, NobodyTakesThePlaceWhereThereIsNobody) {
-  const auto group = start({.replicas = 0});
-  ASSERT_TRUE(group->primary().kill_hard());
-  EXPECT_FALSE(group->fail_over());
-}
-
 // A lock behind real sentinels: clients are led to the master, before and after a master's death.
 
 class Watched : public testing::Test {
@@ -149,43 +141,6 @@ TEST_F(Watched, AMasterThatIsOneNoMoreIsNotKept) {
   EXPECT_EQ(asked_again.error().kind, StoreError::Kind::not_sent) << asked_again.error().message;
   ASSERT_TRUE(primary->call({"REPLICAOF", "NO", "ONE"}));
   EXPECT_TRUE(redis->call({"SET", "key", "other"}));
-}
-
-namespace fs = std::filesystem;
-
-class Redis : public testing::Test {
- protected:
-  std::unique_ptr<Testbed> testbed_ = must_start();
-};
-
-TEST_F(Redis, IsGoneWithItsHandle) {
-  auto server = must_start_redis(*testbed_);
-  const pid_t pid = server->pid();
-  const fs::path folder = server->data_folder().parent_path();
-  ASSERT_TRUE(fs::exists(folder));
-  server.reset();
-  EXPECT_TRUE(pid_is_gone(pid));
-  EXPECT_FALSE(fs::exists(folder));
-}
-
-TEST_F(Redis, LosesItsDataWithoutDurability) {
-  const auto server = must_start_redis(*testbed_, {.durable = false});
-  ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
-  ASSERT_TRUE(server->restart(true));
-  EXPECT_EQ(ask(server->port(), "EXISTS key"), ":0");
-}
-
-TEST_F(Redis, LetsNobodyInWithoutTheSecret) {
-  const auto server =
-      start_redis(*testbed_, {.config = {"user ann on >her-secret ~* &* +@all"}}).value();
-  EXPECT_EQ(ask(server->port(), "PING"), "-NOAUTH Authentication required.");
-  EXPECT_EQ(ask(server->port(), "AUTH wrong").substr(0, 10), "-WRONGPASS");
-  EXPECT_EQ(ask(server->port(), "AUTH lockbench wrong").substr(0, 10), "-WRONGPASS");
-  EXPECT_EQ(ask(server->port(), "AUTH ann her-secret"), "+OK");
-  EXPECT_EQ(ask(server->port(), "AUTH lockbench " + testbed_->secret()), "+OK");
-  struct stat facts {};
-  ASSERT_EQ(stat((server->data_folder().parent_path() / "redis.conf").c_str(), &facts), 0);
-  EXPECT_EQ(facts.st_mode & 0777, 0600U);
 }
 
 TEST(Ports, LieBelowThoseOfClients) {
