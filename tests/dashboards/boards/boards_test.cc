@@ -59,14 +59,6 @@ std::set<std::string> queried() {
   return metrics_in(text);
 }
 
-TEST(BoardsTest, ThereAreFive) {
-  std::set<std::string> uids;
-  for (const Board& board : boards()) uids.insert(board.at("uid").get<std::string>());
-  EXPECT_THAT(uids,
-              testing::ElementsAre("lockbench-comparison", "lockbench-probe", "lockbench-redlock",
-                                   "lockbench-strategy", "lockbench-watch"));
-}
-
 // Rules of Grafana's dashboard-linter, and our own for figures whose smallest value is the worst.
 
 std::vector<std::string> wrong_variables(const Board& board) {
@@ -193,12 +185,6 @@ TEST(BoardsTest, EveryMetricQueriedIsExported) {
   }
 }
 
-TEST(BoardsTest, RulesTakeTheSmallestWhereThatIsTheWorst) {
-  for (const char* file : {"prometheus/recording.yml", "prometheus/alerts.yml"}) {
-    EXPECT_FALSE(hides_the_smallest(text_of(file))) << file;
-  }
-}
-
 TEST(BoardsTest, EveryMetricExportedIsShown) {
   std::set<std::string> shown;
   for (const Board& board : boards()) {
@@ -290,19 +276,6 @@ TEST(BoardsOfServices, MarkAlertsAndLinkToTheRunbook) {
     }
     EXPECT_GT(links, 5) << board.at("title");
   }
-}
-
-TEST(BoardsOfServices, BeginWithWhatHurtsMost) {
-  std::map<std::string, std::set<std::string>> first;
-  for (const Board& board : boards_of_services()) {
-    for (const Board& panel : panels_of(board)) {
-      if (panel.at("gridPos").at("y") == 1) {
-        first[board.at("uid").get<std::string>()].insert(panel.at("title").get<std::string>());
-      }
-    }
-  }
-  EXPECT_THAT(first["lockbench-watch"], testing::Contains("Two holders possible"));
-  EXPECT_THAT(first["lockbench-probe"], testing::Contains("Violations"));
 }
 
 /// One alert of alerts.yml, with its text.

@@ -7,15 +7,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST_F(ProbeTest, WithoutNamesItProbesWhatPromisesExclusionUntilItsTimeIsUp) {
-  const Outcome outcome = probe({"--rate", "20", "--duration", "500ms", "--acquire-timeout", "60s",
-                                 "--node-timeout", "5s"})
-                              ->finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("none")));
-  EXPECT_THAT(outcome.err, testing::ContainsRegex("probing [0-9]+ strategies"));
-}
-
 TEST(ProbeUsageTest, MistakesAreOneLine) {
   const Scratch scratch;
   (void)scratch.write("empty.toml", "");

@@ -188,16 +188,6 @@ TEST(Tls, EtcdSaysThatAPlainUrlLeadsToATlsPort) {
   EXPECT_EQ(reached.error().message, server->address() + ": the server speaks TLS: use https://");
 }
 
-TEST(Tls, KeysOfTheTestbedAreForItsAccountOnly) {
-  using std::filesystem::perms;
-  const auto rights = [](const std::filesystem::path& path) {
-    return std::filesystem::status(path).permissions();
-  };
-  const TlsFiles& files = certificates().good;
-  EXPECT_EQ(rights(files.key), perms::owner_read | perms::owner_write);
-  EXPECT_EQ(rights(files.key.parent_path()), perms::owner_all);
-}
-
 TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
   const Scratch scratch;
   const std::vector<std::string> strategies = {

@@ -11,7 +11,6 @@
 #include "testbed/process/process_tree.h"
 #include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
-#include "tests/support/variable.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -81,26 +80,6 @@ TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
   const pid_t third = killed();
   testbed_.reset();
   expect_gone(third);
-}
-
-TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {
-  // The caller's settings for another server do not matter.
-  testbed_.reset();
-  {
-    const test::Variable encrypted("PGSSLMODE", "require");
-    testbed_ = must_start();
-  }
-  const auto primary = must_start_postgres();
-  EXPECT_EQ(psql(*primary, "CREATE TABLE before AS SELECT 41 AS x"), "");
-  const auto replica = must_start_postgres({.primary_port = primary->port()});
-  EXPECT_EQ(psql(*replica, "SELECT x FROM before"), "41");
-  EXPECT_EQ(psql(*primary, "CREATE TABLE after AS SELECT 42 AS x"), "");
-  EXPECT_TRUE(eventually([&] { return psql(*replica, "SELECT x FROM after") == "42"; }));
-  EXPECT_NE(psql(*replica, "DELETE FROM after"), "") << "it only follows";
-
-  ASSERT_TRUE(primary->kill_hard());
-  EXPECT_EQ(psql(*replica, "SELECT pg_promote()"), "t");
-  EXPECT_EQ(psql(*replica, "DELETE FROM after"), "");
 }
 
 namespace fs = std::filesystem;

@@ -98,22 +98,6 @@ TEST_F(ProxyTest, HealingGoesBackToTheLinesOwnDelayWhichKeepsManyCommandsInOrder
   EXPECT_GE(took, 2 * kDelay);
 }
 
-TEST_F(ProxyTest, AShorterDelayDoesNotOvertakeALongerOne) {
-  const auto line = proxy();
-  TcpClient client(line->port()), other(line->port());
-  ASSERT_EQ(client.ask("PING"), "+PONG");
-  line->delay(200ms, {.number = 1});
-  const auto took = time_of([&] {
-    client.send("ECHO first\r\n");
-    // After the first, which is on its way by then.
-    EXPECT_EQ(other.ask("PING"), "+PONG");
-    line->delay(0ms);
-    client.send("ECHO second\r\n");
-    EXPECT_EQ(client.lines(4), "$5\r\nfirst\r\n$6\r\nsecond\r\n");
-  });
-  EXPECT_GE(took, 200ms);
-}
-
 TEST_F(ProxyTest, ServesAThousandConnectionsAtOnce) {
   constexpr std::size_t kClients = 1000;
   ASSERT_TRUE(raise_open_file_limit(3 * kClients + 200));

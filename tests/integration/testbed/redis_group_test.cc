@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <fstream>
 
 #include "strategies/redis/client/connection.h"
@@ -53,25 +52,6 @@ TEST_F(Replication, APromotedReplicaLacksWhatWasHeldBack) {
   EXPECT_EQ(ask(heir.port(), "EXISTS late"), ":0");
   EXPECT_EQ(ask(heir.port(), "SET key value"), "+OK");
   EXPECT_TRUE(says_of_replication(group->replica(1), "role:slave"));
-}
-
-TEST_F(Replication, MayLackOnOneReplicaOnly) {
-  const auto group = start({.replicas = 2, .proxies = pool_.get(), .proxy_each = true});
-  ASSERT_NE(group->replication(0), group->replication(1));
-  group->replication(0)->hold();
-  ASSERT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
-  EXPECT_TRUE(eventually([&] { return ask(group->replica(1).port(), "EXISTS key") == ":1"; }));
-  EXPECT_EQ(ask(group->replica(0).port(), "EXISTS key"), ":0");
-  ASSERT_TRUE(group->primary().kill_hard());
-  ASSERT_TRUE(group->fail_over());
-  ASSERT_TRUE(group->await_followers());
-  EXPECT_EQ(ask(group->replica(1).port(), "EXISTS key"), ":0") << "it has what its new primary has";
-  // At once: Redis itself would look again only after a second.
-  EXPECT_TRUE(says_of_replication(group->primary(), "connected_slaves:1"));
-  const auto answer = ask_until(
-      group->primary().port(), "SET key value\r\nWAIT 1 0\r\n", test::kPatience,
-      [](std::string_view text) { return std::count(text.begin(), text.end(), '\n') == 2; });
-  EXPECT_EQ(answer, "+OK\r\n:1\r\n");
 }
 
 TEST_F(Replication, AReplicaTakesThePlaceOfItsPrimaryWhichFollowsItThen) {
