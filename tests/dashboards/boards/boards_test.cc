@@ -147,15 +147,6 @@ TEST(BoardsTest, FollowTheLintersRules) {
   for (const Board& board : boards()) EXPECT_THAT(complaints(board), IsEmpty()) << board["title"];
 }
 
-TEST(BoardsTest, LinkToEachOtherAndMarkFaults) {
-  for (const Board& board : boards()) {
-    EXPECT_THAT(board.at("tags"), testing::Contains("lockbench"));
-    EXPECT_EQ(board.at("links").at(0).at("tags").at(0), "lockbench");
-    const std::string annotation = board.at("annotations").at("list").at(0).at("expr");
-    EXPECT_THAT(annotation, testing::HasSubstr("lockbench_fault_active"));
-  }
-}
-
 TEST(BoardsTest, PanelsNeitherOverlapNorShareAnId) {
   for (const Board& board : boards()) {
     std::set<int> ids;

@@ -110,6 +110,14 @@ TEST_F(Script, IsGivenABoundedTimeToBecomeReady) {
   EXPECT_TRUE(pid_is_gone(read_pid(notes / "pid")));
 }
 
+TEST_F(Script, NamesAProgramThatCannotBeStarted) {
+  auto spec = script("");
+  spec.argv = {"/nowhere/server"};
+  const auto server = Server::start(*testbed_, spec);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error(), "cannot start /nowhere/server: exec: No such file or directory");
+}
+
 TEST_F(Script, GetsItsArgumentsWholeAndNoSurprises) {
   auto spec = script(
       "printf '<%s>' \"$1\"; pwd; ls /proc/self/fd | tr '\\n' ' '; "
