@@ -5,23 +5,6 @@
 namespace lockbench::test {
 namespace {
 
-TEST(Store, RemovesExactlyTheNamedKeys) {
-  const auto server = own_redis();
-  const auto store = find_store_kind("redis")->make(server->url(), kPatience);
-  EXPECT_EQ(store->display(), fmt::format("127.0.0.1:{}", server->port()));
-  RedisProbe probe(server->port());
-  std::vector<std::string> mine;
-  mine.reserve(1201);
-  for (int i = 0; i < 1200; ++i) mine.push_back(fmt::format("mine:{}", i));
-  for (const std::string& key : mine) probe.ask({"SET", key, "1"});
-  probe.ask({"SET", "another's", "1"});
-  mine.emplace_back("never there");
-  const auto removed = store->remove_keys(mine, {});
-  ASSERT_TRUE(removed.has_value());
-  EXPECT_EQ(*removed, 1200U);
-  EXPECT_EQ(probe.keys(), std::vector<std::string>{"another's"});
-}
-
 TEST(Store, RemovesARunWithItsPartsAndNothingElse) {
   const auto server = own_redis();
   const auto store = find_store_kind("redis")->make(server->url(), kPatience);

@@ -334,17 +334,5 @@ TEST_F(KilledRank, TheLauncherEndsTheOthersWhichSaveWhatThereIs) {
   expect_nothing_left();
 }
 
-TEST_F(KilledRank, WithRecoveryTheOthersFinish) {
-  kill_one({"--enable-recovery"});
-  const Json result = this->result();
-  expect_left_out(result);
-  EXPECT_FALSE(result["interrupted"]);
-  const Json& run = run_of(result, "redis-queue");
-  EXPECT_GT(run["duration_seconds"].get<double>(), 14.5);
-  EXPECT_EQ(run["audit"]["overlaps"], 0);
-  expect_that_the_files_merge();
-  expect_nothing_left();
-}
-
 }  // namespace
 }  // namespace lockbench::test
