@@ -15,35 +15,6 @@ class EtcdSessions : public testing::TestWithParam<const char*> {
   const Descriptor& strategy_ = *find_strategy(GetParam());
 };
 
-TEST_P(EtcdSessions, OutliveTheirConnections) {
-  const auto proxy = proxy_to(shared_etcd().server().port());
-  shared_etcd().clear();
-  HeldBench bench(kSessionTtl, strategy_, url_of(proxy->port()));
-  ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1));
-  proxy->cut();
-  const TimePoint cut_at = bench.holder->now();
-  const LeaseState& state = *bench.held.state;
-  EXPECT_TRUE(eventually([&] { return state.confirmed_at() > cut_at; }));
-  EXPECT_FALSE(state.lost_at());
-  EXPECT_TRUE(bench.is_held());
-  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
-  EXPECT_TRUE(bench.holder->try_once(bench.key(), kSessionTtl).lease);
-}
-
-TEST_P(EtcdSessions, EndWithTheirClients) {
-  EtcdProbe& probe = shared_etcd().probe();
-  Bench bench(strategy_);
-  std::vector<etcdserverpb::KeyValue> keys;
-  {
-    const auto holder = bench.client();
-    ASSERT_TRUE(holder->try_once(bench.key()).lease);
-    keys = probe.keys();
-    ASSERT_THAT(keys, testing::Not(testing::IsEmpty()));
-    for (const auto& key : keys) EXPECT_TRUE(probe.is_alive(key.lease()));
-  }
-  for (const auto& key : keys) EXPECT_FALSE(probe.is_alive(key.lease()));
-}
-
 TEST_P(EtcdSessions, AreSharedByTheLocksOfAClientAndByNobodyElse) {
   EtcdProbe& probe = shared_etcd().probe();
   Bench bench(strategy_);
@@ -176,16 +147,6 @@ TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreReportedAndLeftWithTheNextLock) {
   EXPECT_EQ(below(key("2")).size(), alone + 1);
   EXPECT_TRUE(client_->try_once(key("3")).lease);
   EXPECT_EQ(below(key("2")).size(), alone);
-  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
-}
-
-TEST_P(EtcdPlaces, ThatMayHaveComeToBeAreLeftWithTheNextLock) {
-  const Lease held = granted(client_->try_once(key("1")));
-  client_->faults().drop_answer(1);
-  EXPECT_EQ(client_->try_once(key("2")).outcome, AcquireOutcome::unknown);
-  EXPECT_FALSE(below(key("2")).empty());
-  EXPECT_TRUE(client_->try_once(key("3")).lease);
-  EXPECT_TRUE(below(key("2")).empty());
   EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 

@@ -40,30 +40,6 @@ TEST_P(BehindAPooler, OfTransactionsNothingIsGrantedAndTheReasonIsPlain) {
   }
 }
 
-/// Busy: other clients use the sessions in between.
-TEST_P(BehindAPooler, OfTransactionsThatIsBusyNothingIsGrantedEither) {
-  const auto server = pooler("transaction");
-  PostgresProbe one(server->url()), other(server->url());
-  one.ask("BEGIN");
-  Bench bench(strategy_, server->url());
-  const auto client = bench.client();
-  EXPECT_FALSE(client->try_once(bench.key()).lease);
-  other.ask("BEGIN");
-  one.ask("COMMIT");
-  EXPECT_FALSE(client->try_once(bench.key()).lease);
-}
-
-TEST_P(BehindAPooler, OfSessionsItIsALockLikeAnyOther) {
-  const auto server = pooler("session");
-  Bench bench(strategy_, server->url());
-  const auto one = bench.client(), two = bench.client();
-  const Lease held = granted(one->try_once(bench.key()));
-  EXPECT_EQ(two->try_once(bench.key()).outcome, AcquireOutcome::refused);
-  EXPECT_EQ(two->acquire(bench.key(), milliseconds(300)).outcome, AcquireOutcome::timed_out);
-  EXPECT_EQ(one->release(held), ReleaseOutcome::released);
-  EXPECT_TRUE(two->try_once(bench.key()).lease);
-}
-
 INSTANTIATE_TEST_SUITE_P(, BehindAPooler,
                          testing::Values("postgres-advisory", "postgres-row",
                                          "postgres-skip-locked"),

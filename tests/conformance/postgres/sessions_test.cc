@@ -8,12 +8,10 @@
 #include <sstream>
 #include <stop_token>
 
-#include "loadgen/record/metered_env.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/registry.h"
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
-#include "tests/support/fiber_lock.h"
 #include "tests/support/test_names.h"
 
 namespace lockbench::test {
@@ -57,18 +55,6 @@ TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
   EXPECT_EQ(waiter.client().release(next), ReleaseOutcome::released);
 }
 
-TEST_P(PostgresSessions, TheServerEndsTheWaitAtTheDeadline) {
-  const auto waiter = bench_.client();
-  for (const milliseconds longest : {milliseconds(200), milliseconds(400), milliseconds(250)}) {
-    const TimePoint begin = waiter->now();
-    const AcquireResult late = waiter->acquire(bench_.key(), longest);
-    EXPECT_EQ(late.outcome, AcquireOutcome::timed_out) << late.reason;
-    EXPECT_GE(waiter->now() - begin, longest);
-  }
-  EXPECT_EQ(shared_postgres().waiting(), 0);
-  bench_.holder->release(bench_.held);
-}
-
 /// The wait times out and the lock is granted while the waiting server process is stopped: on
 /// resuming it sees both, and answers that it was too late.
 TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
@@ -87,28 +73,6 @@ TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   EXPECT_EQ(waiter.join().outcome, AcquireOutcome::timed_out) << waiter.join().reason;
   EXPECT_TRUE(bench_.becomes_free());
   EXPECT_TRUE(waiter.client().try_once(bench_.key()).lease) << "the client goes on";
-}
-
-TEST_P(PostgresSessions, AreConfirmedByTheirGrantAndNotBeforeTheirWait) {
-  WarmWaiter waiter(bench_);
-  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
-  const TimePoint still_held_at = bench_.holder->now();
-  EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::released);
-  ASSERT_TRUE(waiter.join().lease) << waiter.join().reason;
-  EXPECT_GE(waiter.join().lease->state->confirmed_at(), still_held_at);
-}
-
-TEST_P(PostgresSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
-  const auto own = own_store();
-  HeldBench bench(kLongTtl, strategy_, *own, StrategyOptions{.after_stop = milliseconds(50)});
-  WarmWaiter waiter(bench, 2 * kPatience);
-  auto& tested = dynamic_cast<PostgresTestStore&>(*own);
-  ASSERT_TRUE(eventually([&] { return tested.waiting() == 1; }));
-  ASSERT_TRUE(own->server().freeze());
-  waiter.stop();
-  EXPECT_TRUE(eventually([&] { return waiter.is_done(); }));
-  ASSERT_TRUE(own->server().thaw());
-  EXPECT_EQ(waiter.join().outcome, AcquireOutcome::unknown);
 }
 
 /// Two clients take two locks in opposite orders. The server sees the cycle and ends one wait.
@@ -239,15 +203,6 @@ TEST(PostgresRow, AWaitInVainKeepsTheOtherLocksOfItsClient) {
   EXPECT_FALSE(bench.is_held());
 }
 
-TEST(PostgresSkipLocked, PollsAndDoesNotWaitAtTheServer) {
-  HeldBench bench(kLongTtl, *find_strategy("postgres-skip-locked"));
-  WarmWaiter waiter(bench);
-  ASSERT_TRUE(waiter.waits());
-  EXPECT_EQ(shared_postgres().waiting(), 0);
-  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
-  EXPECT_TRUE(waiter.join().lease) << waiter.join().reason;
-}
-
 TEST(PostgresLease, IsTakenAwayByAClockThatIsAheadOnlyIfClientsClocksCount) {
   for (const bool of_clients : {false, true}) {
     Bench bench(*find_strategy(of_clients ? "postgres-lease-client-clock" : "postgres-lease"));
@@ -354,17 +309,6 @@ TEST(Schema, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
   probe.ask("DROP SCHEMA lockbench_of_somebody_else");
 }
 
-TEST(PostgresStore, AWrongPasswordStaysSecret) {
-  const StoreKind* const kind = find_store_kind("postgres");
-  const auto url = fmt::format("postgresql://postgres:hunter2@127.0.0.1:{}/nowhere",
-                               shared_postgres().server().port());
-  const auto reached = kind->make(url, kPatience)->reach({});
-  ASSERT_FALSE(reached);
-  EXPECT_THAT(reached.error().message, testing::StartsWith(fmt::format(
-                                           "127.0.0.1:{}: ", shared_postgres().server().port())));
-  EXPECT_THAT(reached.error().message, testing::Not(testing::HasSubstr("hunter2")));
-}
-
 /// Advisory locks granted by a statement that then failed, as it could not draw a fencing number.
 class AdvisoryErrors : public testing::TestWithParam<milliseconds> {
  protected:
@@ -416,71 +360,6 @@ TEST(AdvisoryLeases, GiveALockBackOnce) {
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutPatience, AdvisoryErrors,
                          testing::Values(milliseconds(0), milliseconds(5000)));
-
-// Many: all cancel their waits at once, and each needs a second connection for that.
-constexpr int kWaiters = 40;
-
-/// A client of an ending run: its waits stop, but not its commands.
-class ClientOfRun {
- public:
-  ClientOfRun(Bench& bench, int number, const std::stop_token& run_over)
-      : system_(make_system_env(static_cast<std::uint64_t>(number))),
-        env_(*system_, run_over),
-        lock_(make_carried(bench.descriptor(), Context{.endpoints = endpoints_,
-                                                       .options = options_,
-                                                       .env = env_,
-                                                       .services = bench.services(),
-                                                       .client = number})) {}
-
-  void wait_for(const std::string& key) {
-    thread_ = std::jthread([this, key] {
-      result_ = lock_->acquire({.key = key,
-                                .ttl = kLongTtl,
-                                .deadline = env_.now() + kPatience,
-                                .stop = abort_.get_token()});
-    });
-  }
-  const AcquireResult& join() {
-    if (thread_.joinable()) thread_.join();
-    return result_;
-  }
-
- private:
-  const StrategyOptions options_{.command_timeout = kPatience};
-  const Endpoints endpoints_{{"postgres", {url_of(shared_postgres().server().port())}}};
-  std::unique_ptr<Env> system_;
-  loadgen::MeteredEnv env_;
-  std::stop_source abort_;
-  std::unique_ptr<LockStrategy> lock_;
-  AcquireResult result_;
-  std::jthread thread_;
-};
-
-class RunEnd : public testing::TestWithParam<const char*> {};
-
-TEST_P(RunEnd, EveryWaitIsAbandonedAndNoneStaysInTheQueue) {
-  HeldBench bench(kLongTtl, *find_strategy(GetParam()));
-  std::stop_source over;
-  std::vector<std::unique_ptr<ClientOfRun>> waiters;
-  for (int number = 1; number <= kWaiters; ++number) {
-    waiters.push_back(std::make_unique<ClientOfRun>(bench, number, over.get_token()));
-    waiters.back()->wait_for(bench.key());
-  }
-  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == kWaiters; }));
-
-  over.request_stop();
-  for (const auto& waiter : waiters) {
-    EXPECT_EQ(waiter->join().outcome, AcquireOutcome::abandoned) << waiter->join().reason;
-  }
-  EXPECT_EQ(shared_postgres().waiting(), 0);
-  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
-  EXPECT_TRUE(bench.becomes_free());
-}
-
-INSTANTIATE_TEST_SUITE_P(Of, RunEnd,
-                         testing::Values("postgres-advisory", "postgres-advisory-xact",
-                                         "postgres-row"),
-                         [](const auto& tested) { return test_name_of(tested.param); });
 
 }  // namespace
 }  // namespace lockbench::test

@@ -74,18 +74,6 @@ class Listener : public StrategyObserver {
   std::vector<Told> told_;
 };
 
-TEST_F(Replicas, HaveTheLockOnceItIsGranted) {
-  Bench bench(redis_wait(), store_, within(kPatience));
-  const auto client = bench.client();
-  for (int i = 0; i < 50; ++i) {
-    const std::string key = fmt::format("{}:{}", bench.key(), i);
-    const Lease held = granted(client->try_once(key));
-    for (std::size_t r = 0; r < kReplicas; ++r) {
-      EXPECT_EQ(RedisProbe(replica(r).port()).get(key), held.token);
-    }
-  }
-}
-
 TEST_F(Replicas, OneThatIsFrozenMeansRefusalWithinTheBound) {
   Bench bench(redis_wait(), store_, within(kBound));
   const auto listener = std::make_shared<Listener>();
@@ -216,17 +204,6 @@ TEST_F(ReentrantWait, OneReplicaIsEnoughButAllAreWaitedFor) {
   const Lease held = granted(client_->try_once(bench_.key()));
   EXPECT_GE(client_->now() - begin, kBound);
   EXPECT_TRUE(is_on(replica(0), bench_.key()));
-  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
-}
-
-TEST_F(ReentrantWait, WithoutAnyTheLockIsRefusedAndGivenBack) {
-  warm_up(*client_, bench_.key());
-  freeze({0, 1});
-  const AcquireResult refused = client_->acquire(bench_.key(), patience());
-  EXPECT_EQ(refused.outcome, AcquireOutcome::refused) << refused.reason;
-  EXPECT_FALSE(is_on(primary(), bench_.key()));
-  thaw_all();
-  const Lease held = granted(client_->try_once(bench_.key()));
   EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 

@@ -104,22 +104,6 @@ TEST_F(QueueRaces, OneTokenHasOnePlaceHoweverOftenItAsks) {
   EXPECT_FALSE(ask("two").granted);
 }
 
-TEST_F(QueueRaces, ALostAnswerLeavesNoPlaceBehind) {
-  const auto unlucky = bench_.client();
-  unlucky->faults().drop_answer(1);
-  EXPECT_EQ(unlucky->acquire(bench_.key(), patience()).outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(waiters(), 0);
-  EXPECT_EQ(release(), ReleaseOutcome::released);
-  EXPECT_TRUE(unlucky->acquire(bench_.key(), patience()).lease);
-}
-
-TEST_F(QueueRaces, NothingIsLeftWhenEverybodyIsDead) {
-  release();
-  for (int i = 0; i < 5; ++i) ask("dead" + std::to_string(i), kDying, kShortTtl);
-  const std::vector<std::string> numbers = {key(":numbers")};
-  EXPECT_TRUE(eventually([&] { return probe_.keys() == numbers; })) << probe_.keys().size();
-}
-
 TEST_F(QueueRaces, AStoppedWaiterPassesItsGrantOn) {
   Waiter leaver(bench_.client(), bench_.key());
   ASSERT_TRUE(leaver.waits());

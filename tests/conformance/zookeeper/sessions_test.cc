@@ -94,34 +94,6 @@ TEST_P(ZookeeperSessions, AreThoseOfTheTtlThatIsAskedFor) {
   EXPECT_GT(valid_for(bench.key() + "-second", seconds(5)), seconds(19));
 }
 
-TEST_P(ZookeeperSessions, OfAKilledClientLeaveNothing) {
-  const auto server = testbed::start_zookeeper(shared_testbed(),
-                                               {.java = {"-Dznode.container.checkIntervalMs=100"}});
-  ASSERT_TRUE(server) << server.error();
-  ZookeeperProbe probe(**server);
-  const auto proxy = proxy_to((*server)->port());
-  Bench bench(strategy_, (*server)->url_form().on({proxy->port()}));
-  const auto client = bench.client();
-  ASSERT_TRUE(client->try_once(bench.key(), seconds(2)).lease);
-  EXPECT_TRUE(probe.look("/lockbench").there);
-  proxy->lead_to(closed_port());
-  EXPECT_TRUE(eventually([&] { return !probe.look("/lockbench").there; }));
-}
-
-/// The client may ask another server of the ensemble than the one whose answer was lost.
-TEST_P(ZookeeperSessions, LookForAnUnansweredNodeWhereAllThatWasMadeIsKnown) {
-  Bench bench(strategy_);
-  const auto client = bench.client();
-  warm_up(*client, bench.key());
-  client->trace().take();
-  client->faults().drop_answer(1);
-  EXPECT_EQ(client->try_once(bench.key()).outcome, AcquireOutcome::unknown);
-  const char* const looks = strategy_.traits.fair ? "getChildren" : "getData";
-  EXPECT_THAT(names_of(client->trace().take()),
-              ElementsAre("create", looks, "sync", looks, "delete"));
-  EXPECT_FALSE(bench.is_held());
-}
-
 /// In the herd, all clients use the same node.
 TEST_P(ZookeeperSessions, GiveALockBackOnce) {
   Bench bench(strategy_);
@@ -150,20 +122,6 @@ TEST(KeptSessions, ShareOneThread) {
   clients.reserve(10);
   for (int i = 0; i < 10; ++i) clients.push_back(bench.client());
   EXPECT_LE(threads(), before + 1);
-}
-
-TEST(Herd, RecognisesItsOwnNode) {
-  Bench bench(*find_strategy("zookeeper-herd"));
-  const auto client = bench.client();
-  const Lease other = granted(client->try_once(bench.key() + "-other", kTtl));
-  warm_up(*client, bench.key());
-  client->faults().drop_answer(1);
-  client->faults().drop_command(3);  // it cannot be undone either
-  EXPECT_EQ(client->try_once(bench.key(), kTtl).outcome, AcquireOutcome::unknown);
-  client->faults().drop_command(1);  // not even later
-  const Lease mine = granted(client->try_once(bench.key(), kTtl));
-  EXPECT_TRUE(bench.is_held());
-  EXPECT_EQ(client->release(mine), ReleaseOutcome::released);
 }
 
 TEST(ZookeeperStore, RemovesWhatARunHasLeftAndNothingElse) {

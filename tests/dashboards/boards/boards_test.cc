@@ -59,14 +59,6 @@ std::set<std::string> queried() {
   return metrics_in(text);
 }
 
-TEST(BoardsTest, ThereAreFive) {
-  std::set<std::string> uids;
-  for (const Board& board : boards()) uids.insert(board.at("uid").get<std::string>());
-  EXPECT_THAT(uids,
-              testing::ElementsAre("lockbench-comparison", "lockbench-probe", "lockbench-redlock",
-                                   "lockbench-strategy", "lockbench-watch"));
-}
-
 // Rules of Grafana's dashboard-linter, and our own for figures whose smallest value is the worst.
 
 std::vector<std::string> wrong_variables(const Board& board) {
@@ -155,15 +147,6 @@ TEST(BoardsTest, FollowTheLintersRules) {
   for (const Board& board : boards()) EXPECT_THAT(complaints(board), IsEmpty()) << board["title"];
 }
 
-TEST(BoardsTest, LinkToEachOtherAndMarkFaults) {
-  for (const Board& board : boards()) {
-    EXPECT_THAT(board.at("tags"), testing::Contains("lockbench"));
-    EXPECT_EQ(board.at("links").at(0).at("tags").at(0), "lockbench");
-    const std::string annotation = board.at("annotations").at("list").at(0).at("expr");
-    EXPECT_THAT(annotation, testing::HasSubstr("lockbench_fault_active"));
-  }
-}
-
 TEST(BoardsTest, PanelsNeitherOverlapNorShareAnId) {
   for (const Board& board : boards()) {
     std::set<int> ids;
@@ -190,12 +173,6 @@ TEST(BoardsTest, EveryMetricQueriedIsExported) {
     EXPECT_TRUE(rules.contains(metric) || families.contains(metric) ||
                 families.contains(family_of(metric)))
         << metric;
-  }
-}
-
-TEST(BoardsTest, RulesTakeTheSmallestWhereThatIsTheWorst) {
-  for (const char* file : {"prometheus/recording.yml", "prometheus/alerts.yml"}) {
-    EXPECT_FALSE(hides_the_smallest(text_of(file))) << file;
   }
 }
 
@@ -290,19 +267,6 @@ TEST(BoardsOfServices, MarkAlertsAndLinkToTheRunbook) {
     }
     EXPECT_GT(links, 5) << board.at("title");
   }
-}
-
-TEST(BoardsOfServices, BeginWithWhatHurtsMost) {
-  std::map<std::string, std::set<std::string>> first;
-  for (const Board& board : boards_of_services()) {
-    for (const Board& panel : panels_of(board)) {
-      if (panel.at("gridPos").at("y") == 1) {
-        first[board.at("uid").get<std::string>()].insert(panel.at("title").get<std::string>());
-      }
-    }
-  }
-  EXPECT_THAT(first["lockbench-watch"], testing::Contains("Two holders possible"));
-  EXPECT_THAT(first["lockbench-probe"], testing::Contains("Violations"));
 }
 
 /// One alert of alerts.yml, with its text.

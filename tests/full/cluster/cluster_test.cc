@@ -265,16 +265,6 @@ TEST_F(ClusterTest, EachRankServesItsOwnFigures) {
   job->finish(kLong);
 }
 
-TEST_F(ClusterTest, SixtyFourRanksOnThisHostWork) {
-  constexpr std::size_t kRanks = 64;
-  const auto arguments = run("redis-queue", {"--clients", "64"});
-  const Outcome ended = mpirun_here(scratch_, kRanks, {}, arguments)->finish(90s);
-  ASSERT_EQ(ended.code, 0) << ended.err;
-  expect_in(ended.err, "64 ranks share the");
-  const Json result = this->result();
-  EXPECT_EQ(run_of(result, "redis-queue")["ranks"].size(), kRanks);
-}
-
 /// A run in which a rank is killed.
 class KilledRank : public ClusterTest {
  protected:
@@ -340,18 +330,6 @@ class KilledRank : public ClusterTest {
 TEST_F(KilledRank, TheLauncherEndsTheOthersWhichSaveWhatThereIs) {
   EXPECT_NE(kill_one({}).code, 0);
   expect_left_out(result());
-  expect_that_the_files_merge();
-  expect_nothing_left();
-}
-
-TEST_F(KilledRank, WithRecoveryTheOthersFinish) {
-  kill_one({"--enable-recovery"});
-  const Json result = this->result();
-  expect_left_out(result);
-  EXPECT_FALSE(result["interrupted"]);
-  const Json& run = run_of(result, "redis-queue");
-  EXPECT_GT(run["duration_seconds"].get<double>(), 14.5);
-  EXPECT_EQ(run["audit"]["overlaps"], 0);
   expect_that_the_files_merge();
   expect_nothing_left();
 }

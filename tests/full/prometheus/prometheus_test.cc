@@ -75,12 +75,6 @@ class MetricsTest : public testing::Test {
            prometheus_->samples_of("lockbench:error:ratio6h") > 0;
   }
 
-  static std::optional<double> metric(const std::string& name, const std::string& strategy,
-                                      const std::string& labels = "") {
-    return prometheus_->value_of(
-        fmt::format("{}{{job=\"lockbench\",strategy=\"{}\"{}}}", name, strategy, labels));
-  }
-
   // NOLINTBEGIN(readability-identifier-naming): members, if of the whole suite
   static inline std::unique_ptr<Scratch> scratch_;
   static inline std::unique_ptr<Prometheus> prometheus_;
@@ -182,13 +176,6 @@ TEST_F(MetricsTest, EveryRuleIsEvaluatedAndHasData) {
   EXPECT_EQ(rules, shipped_rules());
 }
 
-TEST_F(MetricsTest, TheRunHeldWhatTheTestsNeed) {
-  EXPECT_GT(metric("lockbench_lost_updates_total", "none"), 0);
-  EXPECT_GT(metric("lockbench_leases_lost_total", "redis-set-nx-lua"), 0);
-  EXPECT_GT(metric("lockbench_stale_writes_rejected_total", "redis-fenced"), 0);
-  EXPECT_GT(metric("lockbench_renewals_total", "redis-watchdog", ",outcome=\"renewed\""), 0);
-}
-
 /// A watch of a Redis next to a run on it, scraped by a Prometheus.
 class WatchMetricsTest : public testing::Test {
  protected:
@@ -252,27 +239,6 @@ TEST_F(WatchMetricsTest, EveryPanelAndAlertHasData) {
   };
   EXPECT_TRUE(eventually(all_there)) << testing::PrintToString(missing);
   EXPECT_FALSE(fires("LockbenchWatchBlind"));
-  load->signal(SIGTERM);
-  load->finish();
-}
-
-TEST_F(WatchMetricsTest, PromtoolFindsNoFaultAndNoNameOfALock) {
-  ASSERT_TRUE(watch_->says("metrics on"));
-  const auto load = run({"redis-set-nx-lua", "--duration", "2s"});
-  ASSERT_TRUE(eventually(
-      [&] { return prometheus_->value_of("lockbench_watch_acquisitions_total").value_or(0) > 0; }));
-  const std::string text = http_get(port_, "/metrics").body;
-  EXPECT_THAT(text, testing::Not(testing::HasSubstr("redis-set-nx-lua")));
-  expect_no_fault_in(text);
-  load->finish();
-}
-
-TEST_F(WatchMetricsTest, LocksThatExpireUnderTheirHoldersRaiseAnAlert) {
-  ASSERT_TRUE(watch_->says("metrics on"));
-  const auto load = run({"redis-set-nx-lua", "--clients", "2", "--ttl", "100ms", "--hold", "600ms",
-                         "--duration", "20s"});
-  EXPECT_TRUE(
-      eventually([&] { return fires("LockbenchLockExpired") || fires("LockbenchLockTakenOver"); }));
   load->signal(SIGTERM);
   load->finish();
 }

@@ -44,15 +44,6 @@ TEST(Herd, OneIsWokenByAGrantOrAllAre) {
   EXPECT_GT(run_of(result, "zookeeper-herd").at("herd_factor").get<double>(), kClients / 8.0);
 }
 
-/// Reading and writing the counter takes one round trip to its server.
-TEST(Rtt, DoesNotSlowTheCounter) {
-  const Json result =
-      result_of({"redis-set-nx", "--rtt", "10ms", "--keys", "per-client", "--clients", "4",
-                 "--iterations", "40", "--warmup", "0ms", "--resource", "redis"});
-  if (!are_conclusive(result.at("runs"))) return;
-  EXPECT_LT(run_of(result, "redis-set-nx").at("hold").at("p50"), 0.010);
-}
-
 /// Expects that each rate's verdict is based on all its steps and plausible. Returns the number of
 /// disturbed steps.
 int expect_decided_by_steps(const Json& capacity) {
@@ -119,39 +110,6 @@ TEST(FaultDepth, NobodyIsServedUntilAKilledStoreIsBackOrItsReplicaTakesItsPlace)
     EXPECT_LT(mark.at("lowest_share"), 0.1) << strategy;
     EXPECT_GT(sections_after(run, mark.at("healed_seconds")), 0) << strategy;
   }
-}
-
-TEST(FaultDepth, APartitionCutsOffItsShareOfTheClients) {
-  // Each client has its own lock, so that cut-off clients do not hold up others.
-  const Json run =
-      struck("redis-set-nx-lua", {"--keys", "per-client", "--fault", "partition:0.5@500ms+1500ms",
-                                  "--duration", "3s", "--think", "1ms"});
-  if (run.is_null()) return;
-  EXPECT_GT(run.at("faults").front().at("lowest_share"), 0.01) << "half go on";
-  EXPECT_GT(run.at("acquire").at("max").get<double>() + run.at("release").at("max").get<double>(),
-            1.0)
-      << "and the others wait for answers until it is healed";
-  EXPECT_EQ(run.at("outcomes").at("failed"), 0) << "nothing is lost by it";
-}
-
-TEST(FaultDepth, ADelayIsOverWhenItIsHealed) {
-  const Json run = struck("redis-set-nx-lua", {"--clients", "1", "--fault",
-                                               "delay:50ms@500ms+500ms", "--duration", "2s"});
-  if (run.is_null()) return;
-  EXPECT_GE(run.at("acquire").at("max"), 0.050 * 0.99);
-  EXPECT_LT(run.at("acquire").at("p50"), 0.050);
-  EXPECT_LT(run.at("faults").front().at("lowest_share"), 0.5);
-}
-
-TEST(FaultDepth, AFrozenMinorityDoesNotEndTheGrants) {
-  const Json run = struck("redlock-parallel", {"--node-timeout", "50ms", "--fault",
-                                               "node-freeze:2@500ms", "--duration", "3s"});
-  if (run.is_null()) return;
-  EXPECT_GT(sections_after(run, run.at("faults").front().at("at_seconds")), 0);
-  const Json& votes = run.at("quorum").at("votes");
-  const auto failed = [&](int node) { return votes.at(node).at(3).get<int>(); };
-  EXPECT_GT(failed(3), failed(0)) << "the last two stopped answering";
-  EXPECT_GT(failed(4), failed(0));
 }
 
 }  // namespace

@@ -88,26 +88,6 @@ TEST(Clean, SaysWhichServerItCouldNotClean) {
   expect_in(outcome.out, fmt::format("redis {}: 0 removed", server->address()));
 }
 
-TEST(Clean, IsEndedByASignal) {
-  const Scratch scratch;
-  const auto server = own_redis();
-  ASSERT_TRUE(server->freeze());
-  Program program(scratch, {"clean", "--run", "20261121T012530Z-4f3a9c", "--redis", server->url(),
-                            "--store-timeout", "60s"});
-  ASSERT_TRUE(eventually(
-      [&] { return std::filesystem::exists(fmt::format("/proc/{}/task", program.pid())); }));
-  // Before it has set up its signals it would just end.
-  ASSERT_TRUE(eventually([&] {
-    const auto entries =
-        std::filesystem::directory_iterator(fmt::format("/proc/{}/task", program.pid()));
-    return std::distance(begin(entries), end(entries)) > 1;
-  }));
-  program.signal(SIGINT);
-  const Outcome outcome = program.finish();
-  ASSERT_TRUE(server->thaw());
-  EXPECT_EQ(outcome.code, 105) << outcome.err;
-}
-
 const Json measuring = {{"event", "progress"}, {"phase", "measuring"}, {"run", 1}};
 
 /// Files in the folder other than results.

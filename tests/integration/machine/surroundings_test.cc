@@ -167,16 +167,6 @@ TEST_F(Disk, WithoutATemporaryFolderServesWhatNeedsNone) {
   expect_in(unable.err, "nowhere: No such file or directory");
 }
 
-TEST_F(Disk, LimitOnTheSizeOfFilesIsAnError) {
-  const Outcome outcome =
-      run(scratch_, under({"/usr/bin/prlimit", "--fsize=1000"}, saved_in("r.json")));
-  EXPECT_EQ(outcome.signal, 0);
-  EXPECT_EQ(outcome.code, 2) << outcome.err;
-  expect_in(outcome.err, "File too large");
-  expect_in(outcome.out, "local-mutex");
-  EXPECT_EQ(scratch_.files(), Words{}) << "nor half a file";
-}
-
 struct Closed {
   const char* line;
   int code;
@@ -218,15 +208,6 @@ TEST(Descriptors, ThatAreTooFewForTheClientsAreAnError) {
   expect_in(outcome.err, "open files are needed, the limit is 64");
 }
 
-TEST(Descriptors, ThatAreTooFewForAnythingAreAnErrorToo) {
-  for (const int limit : {5, 6, 8, 10}) {
-    SCOPED_TRACE(limit);
-    const Scratch scratch;
-    expect_orderly(run(scratch, under({"/usr/bin/prlimit", fmt::format("--nofile={0}:{0}", limit)},
-                                      short_run({"redis-set-nx", "--out", "r.json"}))));
-  }
-}
-
 /// The limit counts all threads of a user, and does not apply to root.
 class Threads : public testing::Test {
  protected:
@@ -252,15 +233,6 @@ TEST_F(Threads, ThatAreTooFewForTheClientsAreAnErrorAndNoKeyStays) {
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   expect_in(outcome.err, "a thread cannot be started");
   EXPECT_EQ(RedisProbe(server->port()).keys(), Words{});
-}
-
-TEST_F(Threads, ThatAreTooFewForAnythingAreAnErrorToo) {
-  for (const int limit : {1, 2, 3, 4}) {
-    SCOPED_TRACE(limit);
-    expect_orderly(with_at_most(
-        limit, {"run", "redis-queue", "--redis", shared_redis().url(), "--clients", "8",
-                "--threads", "8", "--duration", "20s", "--warmup", "0ms", "--out", "r.json"}));
-  }
 }
 
 TEST(Memory, ThatIsTooLittleIsAnError) {

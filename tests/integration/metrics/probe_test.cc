@@ -7,37 +7,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST_F(ProbeTest, SaysSoIfItsServerWasGone) {
-  const auto program = probe({"redis-set-nx-lua", "--rate", "20", "--duration", "5s"});
-  ASSERT_TRUE(eventually([&] { return sections("acquired") > 5; }));
-  ASSERT_TRUE(redis_->kill_hard());
-  EXPECT_EQ(program->finish().code, 2);
-}
-
-TEST_F(ProbeTest, WithoutNamesItProbesWhatPromisesExclusionUntilItsTimeIsUp) {
-  const Outcome outcome = probe({"--rate", "20", "--duration", "500ms", "--acquire-timeout", "60s",
-                                 "--node-timeout", "5s"})
-                              ->finish();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("none")));
-  EXPECT_THAT(outcome.err, testing::ContainsRegex("probing [0-9]+ strategies"));
-}
-
-TEST_F(ProbeTest, SeriesSayWhichDeploymentTheyAreOf) {
-  const auto series = [](const std::string& name) {
-    return "lockbench_overlaps_total{strategy=\"redis-set-nx-lua\",backend=\"redis\",deployment="
-           "\"" +
-           name + "\"}";
-  };
-  const auto unnamed = probe({"redis-set-nx-lua", "--rate", "20"});
-  EXPECT_TRUE(
-      eventually([&] { return metric(series(fmt::format("127.0.0.1:{}", redis_->port()))) == 0; }));
-  unnamed->signal(SIGTERM);
-  unnamed->finish();
-  const auto named = probe({"redis-set-nx-lua", "--rate", "20", "--deployment", "eu-1"});
-  EXPECT_TRUE(eventually([&] { return metric(series("eu-1")) == 0; }));
-}
-
 TEST(ProbeUsageTest, MistakesAreOneLine) {
   const Scratch scratch;
   (void)scratch.write("empty.toml", "");
@@ -79,18 +48,6 @@ TEST_F(ProbeTest, WaitsForAServerThatIsNotThereYetAndIsNotReady) {
   program->signal(SIGTERM);
   EXPECT_EQ(program->finish().code, 0);
   EXPECT_THAT(RedisProbe(redis_->port()).keys(), IsEmpty());
-}
-
-TEST_F(ProbeTest, SaysThatFencingNumbersWentBackBecauseTheServerRestarted) {
-  const auto program = probe({"redis-fenced", "--rate", "20"});
-  const std::string granted =
-      "lockbench_sections_total{strategy=\"redis-fenced\",backend=\"redis\",outcome=\"acquired\"";
-  ASSERT_TRUE(eventually([&] { return metric(granted) > 5; }));
-  ASSERT_TRUE(redis_->kill_hard());
-  ASSERT_TRUE(redis_->restart(false));
-  EXPECT_TRUE(program->says("fencing numbers that went back: ")) << program->said();
-  EXPECT_TRUE(program->says("the server has restarted, or another one has taken its place"))
-      << program->said();
 }
 
 TEST_F(ProbeTest, ThatStoodStillDoesNotBlameTheService) {

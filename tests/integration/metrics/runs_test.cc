@@ -1,17 +1,12 @@
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <set>
-#include <utility>
 
-#include "exporter/http_endpoint.h"
 #include "testbed/servers/ports.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
-#include "tests/support/servers.h"
 #include "tests/support/tcp_client.h"
 
 namespace lockbench::test {
@@ -19,24 +14,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-using testing::Not;
 
 std::vector<std::string> quick(std::vector<std::string> more) {
   more.insert(more.begin(), "local-mutex");
   more.insert(more.end(), {"--out", "result.json"});
   return short_run(more);
-}
-
-TEST(MetricsOptionsTest, APortThatIsTakenIsAnErrorBeforeTheLoad) {
-  const Scratch scratch;
-  exporter::ListenAddress taken;
-  const int listener = exporter::listen_on(taken).value();
-  const Outcome outcome = lockbench(scratch, quick({"--metrics-listen", taken.to_string()}));
-  close(listener);
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("--metrics-listen"));
-  EXPECT_THAT(outcome.err, HasSubstr(taken.to_string()));
-  EXPECT_THAT(scratch.files(), Not(testing::Contains("result.json")));
 }
 
 TEST(MetricsOptionsTest, LingersUntilItIsStoppedWithoutChangingTheOutcome) {
@@ -95,32 +77,6 @@ TEST(CapacityMetrics, ShowEveryStepAndAgreeWithTheResult) {
   // Disturbed steps cannot show a miss.
   const bool missed = !result.at("capacity").at(0).at("highest").is_null();
   EXPECT_EQ(program.finish().code, missed ? 99 : 5) << "no rate keeps the objective";
-}
-
-TEST(FaultMetrics, AFaultIsActiveWhileItLastsAndAnInterruptHealsAndSaves) {
-  const Scratch scratch;
-  const std::uint16_t port = testbed::free_loopback_port().value();
-  Program program(scratch, {"run", "redis-set-nx-lua", "--fault", "store-freeze@1s+50s",
-                            "--duration", "60s", "--ttl", "500ms", "--warmup", "0ms", "--out",
-                            "r.json", "--metrics-listen", std::to_string(port)});
-  ASSERT_TRUE(program.says("metrics on")) << program.said();
-  const auto becomes = [&](double value) {
-    return eventually([&] {
-      return metric_on(http_get(port, "/metrics").body,
-                       R"(lockbench_fault_active{strategy="redis-set-nx-lua",backend="redis",)"
-                       R"(fault="store-freeze"})") == value;
-    });
-  };
-  EXPECT_TRUE(becomes(0)) << "there from the start";
-  ASSERT_TRUE(becomes(1)) << program.said();
-  program.signal(SIGINT);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.code, 105) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_TRUE(run_of(result, "redis-set-nx-lua").at("faults").at(0).at("healed_seconds").is_null());
-  EXPECT_EQ(outcome.err.find("may be left behind"), std::string::npos)
-      << "its server did not answer again: " << outcome.err;
-  EXPECT_EQ(scratch.files(), std::vector<std::string>{"r.json"}) << "no server is left";
 }
 
 }  // namespace

@@ -142,41 +142,5 @@ TEST(QuorumCommand, MeasuresEveryConstellation) {
   }
 }
 
-TEST(QuorumCommand, HasAsManyFaultyNodesAsAskedFor) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(
-      scratch, {"quorum", "--nodes", "3", "--down", "3", "--frozen", "0", "--slow", "2",
-                "--slow-by", "5ms", "--duration", "200ms", "--clients", "1", "--out", "r.json"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const Json& points = result.at("runs");
-  EXPECT_EQ(points.size(), 4U * 5 + 4 * 2) << "healthy ones, and those with a fault";
-  EXPECT_EQ(point_of(points, "redlock", 3, 1, 3).at("outcomes").at("acquired"), 0);
-  EXPECT_EQ(point_of(points, "redlock", 3, 1, 0, 0, 2).at("load").at("nodes").at("slow_seconds"),
-            0.005);
-}
-
-TEST(QuorumCommand, AddsARoundTripToEveryCommand) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"quorum", "--nodes", "1", "--rtt", "10ms", "--duration", "300ms",
-                          "--node-timeout", "2s", "--clients", "1", "--out", "r.json"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_EQ(result.at("workload").at("rtt"), 0.01);
-  const Json& points = result.at("runs");
-  const auto expect_at_least = [&](std::string_view strategy, double seconds) {
-    const Json& run = point_of(points, strategy, 1, 1);
-    EXPECT_TRUE(has_grants(run)) << strategy;
-    if (run.at("acquire").at("count") == 0) return;
-    // Within the histogram's error.
-    EXPECT_GE(run.at("acquire").at("min").get<double>() / 0.99, seconds) << strategy;
-  };
-  expect_at_least("redis-set-nx-lua", 0.01);
-  expect_at_least("redis-wait", 0.02);  // SET, then WAIT
-  expect_at_least("redlock", 0.01);
-  expect_at_least("redlock-parallel", 0.01);
-}
-
 }  // namespace
 }  // namespace lockbench::test

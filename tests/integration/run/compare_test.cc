@@ -76,16 +76,6 @@ TEST(CompareConfigurations, AnInterruptSavesWhatThereIsOfBoth) {
   }
 }
 
-TEST(CompareConfigurations, AServerThatCannotBeReachedIsNamedWithItsFile) {
-  const Scratch scratch;
-  const std::string a = configuration(scratch, "a", "duration = \"200ms\"\n");
-  const std::string b =
-      configuration(scratch, "b", "duration = \"200ms\"\nredis = \"redis://127.0.0.1:1\"\n");
-  const Outcome refused = lockbench(scratch, {"compare", "--run", a, b, "--quiet"});
-  EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr(b + ": --redis: "));
-}
-
 TEST(HdrFiles, HaveThePercentilesOfEachRepetition) {
   const Scratch scratch;
   const Outcome run = lockbench(scratch, short_run({"local-mutex", "none", "--repeat", "3", "--hdr",

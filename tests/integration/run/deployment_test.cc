@@ -118,25 +118,6 @@ TEST_F(SharedDeployment, IsLeftAsItWasAfterARun) {
             fmt::format("[\"127.0.0.1:{}\"]", server_->port()));
 }
 
-TEST_F(SharedDeployment, MayCloseConnectionsThatAreIdle) {
-  probe_.ask({"CONFIG", "SET", "timeout", "3"});
-  const Scratch scratch;
-  // A single client is never idle, but the connections that prepare and clean up the run are.
-  const Outcome outcome =
-      lockbench(scratch, {"run", "redis-set-nx", "--redis", server_->url(), "--resource", "redis",
-                          "--warmup", "0ms", "--duration", "7500ms", "--hold", "1ms", "--clients",
-                          "1", "--out", "r.json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const Json& run = result.at("runs").front();
-  EXPECT_EQ(run.at("errors"), Json::array());
-  EXPECT_EQ(run.at("generator").at("reasons").dump().find("127.0.0.1"), std::string::npos)
-      << run.at("generator");
-  EXPECT_GT(run.at("audit").at("increments"), 0);
-  EXPECT_EQ(run.at("audit").at("increments"), run.at("audit").at("counter"));
-  expect_no_secret(outcome, scratch);
-}
-
 using Words = std::vector<std::string>;
 
 /// Creates the Redis user that lockbench proposes, under another name: test servers have a user
@@ -314,35 +295,6 @@ TEST(Doctor, CountsTheConnectionsOfTheClients) {
     EXPECT_THAT(outcome.out, testing::ContainsRegex(fmt::format(
                                  "--postgres +{} +max_connections is 20; {} clients need at least",
                                  verdict, clients)));
-  }
-}
-
-Setting without_programs() { return {.environment = {{"PATH", "/nonexistent"}}}; }
-
-/// Debian keeps its programs outside PATH; lockbench looks there too.
-bool is_found_without_path(const std::string& backend) { return backend == "postgres"; }
-
-/// ZooKeeper needs Java.
-std::string missing_of(const std::string& backend) {
-  if (backend == "zookeeper") return "java not found: install the package default-jre-headless";
-  const std::string program = backend == "redis" ? "redis-server" : backend;
-  return program + " not found: install the package " +
-         (backend == "etcd" ? "etcd-server" : program);
-}
-
-TEST(List, SaysWhatIsNotAvailableAndWhy) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"list", "--format", "json"}, without_programs());
-  EXPECT_EQ(outcome.code, 0);
-  for (const Json& strategy : Json::parse(outcome.out)) {
-    const auto backend = strategy.at("backend").get<std::string>();
-    if (is_found_without_path(backend)) continue;
-    EXPECT_EQ(strategy.at("available"), backend == "local") << strategy;
-    if (strategy.at("available")) continue;
-    expect_in(strategy.at("unavailable_because"), missing_of(backend));
-  }
-  for (const Json& strategy : Json::parse(lockbench(scratch, {"list", "--format", "json"}).out)) {
-    EXPECT_TRUE(strategy.at("available")) << strategy;
   }
 }
 

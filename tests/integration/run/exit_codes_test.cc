@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "testbed/servers/kinds.h"
 #include "tests/folders.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
@@ -35,24 +34,6 @@ TEST(ExitCode, IsTwoWhenTheServerDiesInMidRun) {
   EXPECT_GT(outcomes.at("acquired"), 15) << "and one by each client before the load";
   EXPECT_FALSE(run.at("errors").empty());
   EXPECT_FALSE(run.at("generator").at("valid"));
-}
-
-/// On a machine with Redis, for the counter, but without memcached.
-TEST(ExitCode, OfHazardsIsTwoIfAStrategyThatWasNamedCannotBePlayed) {
-  const Scratch scratch;
-  const std::filesystem::path programs = scratch / "programs";
-  std::filesystem::create_directory(programs);
-  std::filesystem::create_symlink(testbed::find_program(testbed::kRedisServer).value(),
-                                  programs / testbed::kRedisServer.name);
-  for (const bool named : {true, false}) {
-    const Outcome outcome = lockbench(scratch,
-                                      {"hazards", "overrun-holding", "--strategies",
-                                       named ? "memcached-add" : "memcached-a*", "--out", "r.json"},
-                                      {.environment = {{"PATH", programs.string()}}});
-    EXPECT_EQ(outcome.code, named ? 2 : 0) << outcome.err;
-    expect_in(outcome.err,
-              "overrun-holding / memcached-add could not be played: memcached not found");
-  }
 }
 
 TEST(Exit, RunsNoStaticDestructorsThatAThreadMayNeed) {

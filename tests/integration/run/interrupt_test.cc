@@ -41,61 +41,26 @@ TEST(Interrupt, SavesReportsAndCleansUp) {
   EXPECT_TRUE(kept_exclusion(run));
 }
 
-/// A command with several steps, its message after some of them, and their place in the result.
+/// A command with several steps, and their place in the result.
 struct Stopped {
   std::string name;
   std::vector<std::string> command;
-  std::string says;
   Json::json_pointer over;
-  int left_out = 0;  ///< strategies that were not started
-  bool terminal = false;
 };
-
-class InterruptedCommand : public testing::TestWithParam<Stopped> {};
-
-TEST_P(InterruptedCommand, SavesWhatWasOverAndLeavesNothingElse) {
-  const auto& [name, command, says, over, left_out, terminal] = GetParam();
-  const Scratch scratch;
-  std::vector<std::string> arguments = command;
-  arguments.insert(arguments.end(), {"--out", "r.json"});
-  Program program(scratch, arguments, {.terminal = terminal});
-  ASSERT_TRUE(program.says(says)) << program.said();
-  program.signal(SIGINT);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.code, 105) << outcome.out << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_TRUE(result.at("interrupted"));
-  EXPECT_GE(result.at(over).size(), 1U);
-  int interrupted = 0;
-  for (const Json& skipped : result.at("skipped")) {
-    interrupted += skipped.at("reason") == "interrupted" ? 1 : 0;
-  }
-  EXPECT_EQ(interrupted, left_out);
-  EXPECT_EQ(scratch.files(), std::vector<std::string>{"r.json"}) << "no server's folder is left";
-}
 
 std::vector<Stopped> stopped() {
   return {{"capacity",
            {"capacity", "redis-queue", "redis-fenced", "--hold", "2ms", "--slo", "acquire.p99<20ms",
             "--duration", "1s", "--warmup", "100ms"},
-           "1 steps",
-           Json::json_pointer("/capacity/0/rates"),
-           1},
+           Json::json_pointer("/capacity/0/rates")},
           {"quorum",
            {"quorum", "--nodes", "1", "--duration", "400ms", "--clients", "2"},
-           "point 3 of 8",
            Json::json_pointer("/runs")},
           {"hazards",
            {"hazards", "pause-holding", "overrun-holding", "--strategies", "redis-set-nx-lua",
             "--repeat", "10", "--at-once", "1"},
-           "1 of 20 plays done",
-           Json::json_pointer("/hazards"),
-           0,
-           true}};
+           Json::json_pointer("/hazards")}};
 }
-
-INSTANTIATE_TEST_SUITE_P(EachOf, InterruptedCommand, testing::ValuesIn(stopped()),
-                         [](const auto& test) { return test.param.name; });
 
 namespace fs = std::filesystem;
 

@@ -11,15 +11,6 @@
 namespace lockbench::test {
 namespace {
 
-/// The runs of a load, in order of rate or round-trip time.
-std::vector<Json> runs_under(const Json& result, std::string_view strategy, std::string_view load) {
-  std::vector<Json> runs;
-  for (const Json& run : result.at("runs")) {
-    if (run.at("strategy") == strategy && run.at("load").at("name") == load) runs.push_back(run);
-  }
-  return runs;
-}
-
 TEST(Overview, MeasuresEachLoadAndReportsThemAll) {
   const Scratch scratch;
   const Outcome outcome =
@@ -33,27 +24,6 @@ TEST(Overview, MeasuresEachLoadAndReportsThemAll) {
   expect_in(page, "Next: lockbench hazards");
   expect_in(page, "demand at 350/s");
   expect_in(page, "lockbench overview none redis-queue redis-set-nx-lua --duration 700ms");
-}
-
-TEST(Loads, AloneCountsRoundTripsAndBytes) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"run", "redis-set-nx-lua", "--load", "alone",
-                                              "--iterations", "100", "--out", "r.json"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  const std::vector<Json> runs = runs_under(result, "redis-set-nx-lua", "alone");
-  ASSERT_EQ(runs.size(), 2U);
-  EXPECT_EQ(runs[0].at("load").at("rtt_seconds"), 0);
-  EXPECT_TRUE(runs[0].at("bytes_per_section").is_null());
-  EXPECT_GE(runs[1].at("acquire").at("p50"), 0.001);
-  // A lock and a script, with their answers.
-  EXPECT_GT(runs[1].at("bytes_per_section"), 150);
-  EXPECT_LT(runs[1].at("bytes_per_section"), 1000);
-  EXPECT_EQ(runs[1].at("audit").at("verdict"), "untested") << "nobody competed";
-  EXPECT_TRUE(result.at("workload").at("clients").is_null()) << "each run says it";
-  EXPECT_EQ(result.at("command"),
-            Json::array({"run", "redis-set-nx-lua", "--load", "alone", "--iterations", "100"}));
-  expect_in(outcome.out, "round");
 }
 
 TEST(Rtt, IsAddedToEveryRoundTripOfTheLockAndTheCounterHasItsOwnServer) {
@@ -266,21 +236,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Struck{"delay", "redis-set-nx-lua", "delay:50ms"},
                     Struck{"failover", "redis-wait", "failover", true, {"--replicas", "2"}}),
     [](const auto& tested) { return tested.param.name; });
-
-TEST(Renew, IsDoneAsAskedAndLeavesAGlobsStrategiesTheirOwnWay) {
-  const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"run", "redis-setn?", "redis-set-nx-lua", "--redis", shared_redis().url(),
-                          "--renew", "20ms", "--clients", "1", "--hold", "150ms", "--duration",
-                          "300ms", "--warmup", "0ms", "--out", "r.json"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const Json result = read_result(scratch / "r.json");
-  EXPECT_TRUE(run_of(result, "redis-setnx").at("renewal").is_null());
-  const Json& renewal = run_of(result, "redis-set-nx-lua").at("renewal");
-  EXPECT_GT(renewal.at("renewals"), 0);
-  EXPECT_EQ(renewal.at("lost"), 0);
-  EXPECT_EQ(renewal.at("margin").at("count"), renewal.at("renewals"));
-}
 
 /// Another client is granted the lock in the middle of each section.
 TEST(FencedResource, TurnsStaleWritersAway) {

@@ -33,34 +33,6 @@ TEST(ClientProgram, RunsBesideAStrategyAndShowsItsEmptyRoundTrip) {
   expect_in(outcome.out, "echo");
 }
 
-TEST(ClientProgram, ThatGetsIntoTroubleFailsTheRunAndNotLockbench) {
-  const Scratch scratch;
-  const std::map<std::string, std::string> kinds = {{"dies", "exit code 7"},
-                                                    {"rubbish", "Connecting"},
-                                                    {"floods", "twice"},
-                                                    {"stalls", "no answer in time"}};
-  for (const auto& [kind, said] : kinds) {
-    const Outcome outcome = lockbench(
-        scratch, {"run", "--client", kind + "=" + client("variants.py " + kind), "--clients", "2",
-                  "--duration", "500ms", "--warmup", "0s", "--acquire-timeout", "200ms",
-                  "--store-timeout", "300ms", "--out", kind + ".json"});
-    EXPECT_EQ(outcome.code, 2) << kind << outcome.err;
-    const Json run = run_of(read_result(scratch.path() / (kind + ".json")), kind);
-    EXPECT_THAT(run["errors"].dump(), HasSubstr(said)) << kind;
-    if (kind == "dies") {
-      EXPECT_THAT(run["errors"].dump(), HasSubstr(":***@127.0.0.1"));
-    }
-  }
-}
-
-TEST(ClientProgram, ThatIsNoneIsRefusedInOneLine) {
-  const Scratch scratch;
-  const Outcome outcome = lockbench(scratch, {"run", "--client", "no-such-program"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("--client: no-such-program: it ended with exit code 127"));
-  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
-}
-
 TEST(CheckClient, FindsThatASoundProgramKeepsEachPromise) {
   const Scratch scratch;
   const Outcome outcome =

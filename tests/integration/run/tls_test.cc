@@ -6,7 +6,6 @@
 #include "strategies/store.h"
 #include "testbed/servers/authority.h"
 #include "testbed/servers/kinds.h"
-#include "testbed/servers/redis_group.h"
 #include "tests/integration/support/documents.h"
 #include "tests/integration/support/program.h"
 #include "tests/support/must.h"
@@ -187,28 +186,6 @@ TEST(Tls, EtcdSaysThatAPlainUrlLeadsToATlsPort) {
       etcd->make("http://" + server->address(), std::chrono::seconds(5))->reach({});
   ASSERT_FALSE(reached);
   EXPECT_EQ(reached.error().message, server->address() + ": the server speaks TLS: use https://");
-}
-
-TEST(Tls, SentinelsLeadToAMasterOfTheirs) {
-  const TlsFiles& files = certificates().good;
-  testbed::RedisGroupOptions options{.replicas = 1};
-  options.server.tls = &files;
-  const auto group = must(testbed::start_redis_group(shared_testbed(), options));
-  const auto sentinels =
-      must(testbed::start_sentinels(shared_testbed(), group->primary().port(), &files));
-  const auto reached =
-      find_store_kind("redis")->make(sentinels->url(), std::chrono::seconds(5))->reach({});
-  EXPECT_TRUE(reached) << reached.error().message;
-}
-
-TEST(Tls, KeysOfTheTestbedAreForItsAccountOnly) {
-  using std::filesystem::perms;
-  const auto rights = [](const std::filesystem::path& path) {
-    return std::filesystem::status(path).permissions();
-  };
-  const TlsFiles& files = certificates().good;
-  EXPECT_EQ(rights(files.key), perms::owner_read | perms::owner_write);
-  EXPECT_EQ(rights(files.key.parent_path()), perms::owner_all);
 }
 
 TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {

@@ -32,21 +32,6 @@ TEST(SimulateCommand, FiftySeedsGiveTheSameResultAgainWhateverTheJobs) {
   EXPECT_GT(results[0][0].at("sections"), 1000);
 }
 
-TEST(SimulateCommand, TheSameSeedGivesTheSameTraceByteForByte) {
-  const Scratch scratch;
-  const auto trace = [&](const char* seed) {
-    const Outcome outcome =
-        simulate(scratch, {"redis-reentrant-notify", "--seed", seed, "--duration", "5s", "--hold",
-                           "5ms", "--pauses", "1%@1s", "--trace-out", "trace", "--quiet"});
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return read_file(scratch / "trace");
-  };
-  const std::string first = trace("7");
-  EXPECT_THAT(first, HasSubstr("is granted lock 0"));
-  EXPECT_TRUE(first == trace("7"));
-  EXPECT_FALSE(first == trace("8"));
-}
-
 TEST(SimulateCommand, AHuntFindsNothingAndReplaysATrialByteForByte) {
   const Scratch scratch;
   const Outcome hunt = simulate(scratch, {"redis-fenced", "--hunt", "--minutes", "0.02"});

@@ -53,13 +53,6 @@ TEST_F(Cluster, AnEnsemblesMemberThatIsCutOffServesNoLongerAndTheOthersGoOn) {
   }
 }
 
-TEST(ZookeeperProgram, HasAVersion) {
-  const auto jar = find_zookeeper();
-  ASSERT_TRUE(jar) << jar.error();
-  EXPECT_THAT(zookeeper_version(*jar), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
-  EXPECT_EQ(zookeeper_version("/nowhere/zookeeper.jar"), "unknown");
-}
-
 TEST_F(Cluster, AMemberOfEtcdThatIsCutOffAnswersItsClientsButCannotWrite) {
   const auto proxies = must(ProxyPool::start());
   Mesh mesh(*proxies);
@@ -82,22 +75,6 @@ TEST_F(Cluster, AMemberOfEtcdThatIsCutOffAnswersItsClientsButCannotWrite) {
     mesh.heal();
     EXPECT_TRUE(eventually([&] { return is_done(put_into_etcd(own)); }));
   }
-}
-
-using testing::ElementsAre;
-
-TEST(DistinctPorts, AreNotDrawnForEver) {
-  const auto ports =
-      distinct_ports([]() -> tl::expected<std::uint16_t, std::string> { return 5; }, 2);
-  ASSERT_FALSE(ports);
-  EXPECT_THAT(ports.error(), testing::HasSubstr("port 5"));
-  const auto none = distinct_ports(
-      []() -> tl::expected<std::uint16_t, std::string> {
-        return tl::unexpected<std::string>("no ports");
-      },
-      2);
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error(), "no ports");
 }
 
 struct NoServer {};

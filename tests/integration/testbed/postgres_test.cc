@@ -11,7 +11,6 @@
 #include "testbed/process/process_tree.h"
 #include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
-#include "tests/support/variable.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -47,20 +46,6 @@ class Postgres : public testing::Test {
   }
 };
 
-TEST_F(Postgres, IsReadyAndDurableAndAllowsAsManyClientsAsAsked) {
-  PostgresOptions options;
-  options.max_clients = 37;
-  const auto server = must_start_postgres(options);
-  EXPECT_EQ(psql(*server, "SELECT 1"), "1");
-  EXPECT_EQ(psql(*server, "SHOW fsync"), "on");
-  EXPECT_EQ(psql(*server, "SHOW synchronous_commit"), "on");
-  EXPECT_EQ(psql(*server, "SHOW max_connections"), "37");
-  EXPECT_EQ(psql(*server, "SHOW listen_addresses"), "127.0.0.1");
-  const std::string folder = psql(*server, "SHOW unix_socket_directories");
-  EXPECT_TRUE(folder.starts_with(testbed_->folder().string())) << folder;
-  EXPECT_TRUE(psql(*server, "SHOW data_directory").starts_with(testbed_->folder().string()));
-}
-
 TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
   const auto server = must_start_postgres();
   for (const bool frozen : {false, true}) {
@@ -73,18 +58,6 @@ TEST_F(Postgres, IsKilledWithAllItsProcessesAlsoWhenFrozen) {
     for (const pid_t pid : all) EXPECT_TRUE(pid_is_gone(pid)) << look_at(pid).state;
     ASSERT_TRUE(server->restart(true));
   }
-}
-
-/// A transaction keeps its session; the next transaction may get another.
-TEST_F(Postgres, ItsPoolerGivesATransactionTheSessionThatWasUsedLast) {
-  const auto server = must_start_postgres();
-  const auto pooler = must(start_pgbouncer(*testbed_, server->port()));
-  const std::string first = psql(*pooler, "SELECT pg_backend_pid()");
-  EXPECT_FALSE(first.starts_with("error")) << first;
-  EXPECT_EQ(psql(*pooler, "SELECT pg_backend_pid()"), first) << "of another connection";
-  EXPECT_NE(psql(*server, "SELECT pg_backend_pid()"), first);
-  const auto sessions = must(start_pgbouncer(*testbed_, server->port(), {.pool_mode = "session"}));
-  EXPECT_EQ(psql(*sessions, "SELECT 1"), "1");
 }
 
 TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
@@ -107,26 +80,6 @@ TEST_F(Postgres, LeavesNoSharedMemoryWhenItIsKilledForGood) {
   const pid_t third = killed();
   testbed_.reset();
   expect_gone(third);
-}
-
-TEST_F(Postgres, AReplicaFollowsUntilItIsPromoted) {
-  // The caller's settings for another server do not matter.
-  testbed_.reset();
-  {
-    const test::Variable encrypted("PGSSLMODE", "require");
-    testbed_ = must_start();
-  }
-  const auto primary = must_start_postgres();
-  EXPECT_EQ(psql(*primary, "CREATE TABLE before AS SELECT 41 AS x"), "");
-  const auto replica = must_start_postgres({.primary_port = primary->port()});
-  EXPECT_EQ(psql(*replica, "SELECT x FROM before"), "41");
-  EXPECT_EQ(psql(*primary, "CREATE TABLE after AS SELECT 42 AS x"), "");
-  EXPECT_TRUE(eventually([&] { return psql(*replica, "SELECT x FROM after") == "42"; }));
-  EXPECT_NE(psql(*replica, "DELETE FROM after"), "") << "it only follows";
-
-  ASSERT_TRUE(primary->kill_hard());
-  EXPECT_EQ(psql(*replica, "SELECT pg_promote()"), "t");
-  EXPECT_EQ(psql(*replica, "DELETE FROM after"), "");
 }
 
 namespace fs = std::filesystem;

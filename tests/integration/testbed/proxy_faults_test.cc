@@ -48,21 +48,6 @@ TEST_F(ProxyFaultsTest, ABlackHoleIsAHostThatVanished) {
   EXPECT_EQ(line->counts().swallowed, 2 * std::string("SET key value\r\n").size());
 }
 
-TEST_F(ProxyFaultsTest, ABlackHoleSwallowsWhatIsUnderWay) {
-  const auto line = proxy({.delay = kDelay});
-  TcpClient client(line->port());
-  ASSERT_EQ(client.ask("PING"), "+PONG");
-  line->delay(1h);
-  const std::string set = "SET key value\r\n";
-  client.send(set);
-  const auto swallowed = [&] { return line->counts().swallowed == set.size(); };
-  line->black_hole();
-  EXPECT_TRUE(eventually(swallowed));
-  line->heal();
-  EXPECT_EQ(client.end(), End::reset);
-  EXPECT_EQ(direct_.ask("EXISTS key"), ":0");
-}
-
 TEST_F(ProxyFaultsTest, WhatIsHeldArrivesLate) {
   const auto line = proxy();
   TcpClient client(line->port());
@@ -89,21 +74,6 @@ TEST_F(ProxyFaultsTest, ACutIsSeenAtOnceByBothSides) {
   EXPECT_TRUE(eventually([&] { return server_connections() == before; }));
   TcpClient later(line->port());
   EXPECT_EQ(later.ask("PING"), "+PONG");
-}
-
-TEST_F(ProxyFaultsTest, ConcernsTheChosenConnectionsOnly) {
-  const auto line = proxy();
-  const auto clients = connect(*line, 3);
-  line->hold({.number = 2});
-  line->black_hole({.number = 3});
-  line->delay(1h, {.number = 4});
-  EXPECT_EQ(clients[0]->ask("PING"), "+PONG");
-  EXPECT_EQ(clients[1]->ask("PING", kSilence), "");
-  EXPECT_EQ(clients[2]->ask("PING", kSilence), "");
-  TcpClient fourth(line->port());
-  EXPECT_EQ(fourth.ask("PING", kSilence), "");
-  TcpClient fifth(line->port());
-  EXPECT_EQ(fifth.ask("PING"), "+PONG");
 }
 
 TEST_F(ProxyFaultsTest, ConcernsAShareOfTheConnections) {

@@ -1,10 +1,7 @@
 #include "testbed/servers/redis_group.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include "strategies/redis/client/connection.h"
@@ -57,25 +54,6 @@ TEST_F(Replication, APromotedReplicaLacksWhatWasHeldBack) {
   EXPECT_TRUE(says_of_replication(group->replica(1), "role:slave"));
 }
 
-TEST_F(Replication, MayLackOnOneReplicaOnly) {
-  const auto group = start({.replicas = 2, .proxies = pool_.get(), .proxy_each = true});
-  ASSERT_NE(group->replication(0), group->replication(1));
-  group->replication(0)->hold();
-  ASSERT_EQ(ask(group->primary().port(), "SET key value"), "+OK");
-  EXPECT_TRUE(eventually([&] { return ask(group->replica(1).port(), "EXISTS key") == ":1"; }));
-  EXPECT_EQ(ask(group->replica(0).port(), "EXISTS key"), ":0");
-  ASSERT_TRUE(group->primary().kill_hard());
-  ASSERT_TRUE(group->fail_over());
-  ASSERT_TRUE(group->await_followers());
-  EXPECT_EQ(ask(group->replica(1).port(), "EXISTS key"), ":0") << "it has what its new primary has";
-  // At once: Redis itself would look again only after a second.
-  EXPECT_TRUE(says_of_replication(group->primary(), "connected_slaves:1"));
-  const auto answer = ask_until(
-      group->primary().port(), "SET key value\r\nWAIT 1 0\r\n", test::kPatience,
-      [](std::string_view text) { return std::count(text.begin(), text.end(), '\n') == 2; });
-  EXPECT_EQ(answer, "+OK\r\n:1\r\n");
-}
-
 TEST_F(Replication, AReplicaTakesThePlaceOfItsPrimaryWhichFollowsItThen) {
   const auto group = start({.replicas = 2});
   const std::uint16_t before = group->primary().port();
@@ -95,12 +73,6 @@ TEST_F(Replication, AReplicaTakesThePlaceOfItsPrimaryWhichFollowsItThen) {
     EXPECT_TRUE(says_of_replication(group->primary(), "connected_slaves:2"));
   }
   EXPECT_EQ(group->primary().port(), before) << "the first to come back is the first to be next";
-}
-
-TEST_F(Replication, NobodyTakesThePlaceWhereThereIsNobody) {
-  const auto group = start({.replicas = 0});
-  ASSERT_TRUE(group->primary().kill_hard());
-  EXPECT_FALSE(group->fail_over());
 }
 
 // A lock behind real sentinels: clients are led to the master, before and after a master's death.
@@ -149,43 +121,6 @@ TEST_F(Watched, AMasterThatIsOneNoMoreIsNotKept) {
   EXPECT_EQ(asked_again.error().kind, StoreError::Kind::not_sent) << asked_again.error().message;
   ASSERT_TRUE(primary->call({"REPLICAOF", "NO", "ONE"}));
   EXPECT_TRUE(redis->call({"SET", "key", "other"}));
-}
-
-namespace fs = std::filesystem;
-
-class Redis : public testing::Test {
- protected:
-  std::unique_ptr<Testbed> testbed_ = must_start();
-};
-
-TEST_F(Redis, IsGoneWithItsHandle) {
-  auto server = must_start_redis(*testbed_);
-  const pid_t pid = server->pid();
-  const fs::path folder = server->data_folder().parent_path();
-  ASSERT_TRUE(fs::exists(folder));
-  server.reset();
-  EXPECT_TRUE(pid_is_gone(pid));
-  EXPECT_FALSE(fs::exists(folder));
-}
-
-TEST_F(Redis, LosesItsDataWithoutDurability) {
-  const auto server = must_start_redis(*testbed_, {.durable = false});
-  ASSERT_EQ(ask(server->port(), "SET key value"), "+OK");
-  ASSERT_TRUE(server->restart(true));
-  EXPECT_EQ(ask(server->port(), "EXISTS key"), ":0");
-}
-
-TEST_F(Redis, LetsNobodyInWithoutTheSecret) {
-  const auto server =
-      start_redis(*testbed_, {.config = {"user ann on >her-secret ~* &* +@all"}}).value();
-  EXPECT_EQ(ask(server->port(), "PING"), "-NOAUTH Authentication required.");
-  EXPECT_EQ(ask(server->port(), "AUTH wrong").substr(0, 10), "-WRONGPASS");
-  EXPECT_EQ(ask(server->port(), "AUTH lockbench wrong").substr(0, 10), "-WRONGPASS");
-  EXPECT_EQ(ask(server->port(), "AUTH ann her-secret"), "+OK");
-  EXPECT_EQ(ask(server->port(), "AUTH lockbench " + testbed_->secret()), "+OK");
-  struct stat facts {};
-  ASSERT_EQ(stat((server->data_folder().parent_path() / "redis.conf").c_str(), &facts), 0);
-  EXPECT_EQ(facts.st_mode & 0777, 0600U);
 }
 
 TEST(Ports, LieBelowThoseOfClients) {

@@ -59,19 +59,6 @@ TEST(Testbed, HasAPrivateFolderThatGoesWithIt) {
   EXPECT_TRUE(pid_is_gone(supervisor));
 }
 
-TEST(Testbed, NamesAMissingPartOfLockbench) {
-  const auto found = find_beside("lockbench-no-such-part");
-  ASSERT_FALSE(found);
-  EXPECT_NE(found.error().find("/lockbench-no-such-part is missing"), std::string::npos);
-}
-
-TEST(Testbed, NamesATemporaryFolderThatCannotBeUsed) {
-  const test::Variable nowhere("TMPDIR", "/nowhere");
-  const auto testbed = Testbed::start();
-  ASSERT_FALSE(testbed);
-  EXPECT_EQ(testbed.error(), "cannot make a folder in /nowhere: No such file or directory");
-}
-
 TEST(Testbed, NamesATemporaryFolderThatItsAccountMayNotEnter) {
   if (geteuid() != 0) GTEST_SKIP() << "servers are run by the owner of the folder";
   const auto outer = must_start();
@@ -80,12 +67,6 @@ TEST(Testbed, NamesATemporaryFolderThatItsAccountMayNotEnter) {
   ASSERT_FALSE(inside);
   EXPECT_EQ(inside.error(), "the account lockbench may not enter " + outer->folder().string() +
                                 ": set TMPDIR to a folder that all users may enter");
-}
-
-TEST(Testbed, HasASecretOfItsOwn) {
-  const auto one = must_start(), other = must_start();
-  EXPECT_EQ(one->secret().size(), 32U);
-  EXPECT_NE(one->secret(), other->secret());
 }
 
 TEST(Account, IsNotRootAndIfItIsMissingHowToMakeItIsTold) {

@@ -98,33 +98,6 @@ TEST_F(WatchedZookeeper, WhoseSessionEndsHoldsNothingAnyMore) {
   EXPECT_TRUE(seen_.await_free("/ends/a", held->at));
 }
 
-TEST_F(WatchedZookeeper, ContendersThatCameAndWentAreCounted) {
-  constexpr int kHoldings = 300;
-  first_.make("/many");
-  first_.make("/many/a");
-  const Running watch("zookeeper", server().url(), {.locks = {"/many/*"}, .budget = 10'000}, seen_);
-  ASSERT_TRUE(seen_.comes([&] { return !seen_.facts_.store.empty(); }));
-  const std::string begin = first_.queue("/many/a", "lock-");
-  ASSERT_TRUE(seen_.await_held("/many/a", first_.owner()));
-  first_.remove(begin);
-  for (int i = 0; i < kHoldings; ++i) first_.remove(second_.queue("/many/a", "lock-"));
-  // The sequence number of the next node shows how many there were.
-  second_.queue("/many/a", "lock-");
-  std::uint64_t grants = 0, missed = 0;
-  EXPECT_TRUE(seen_.comes([&] {
-    grants = missed = 0;
-    std::optional<std::uint64_t> last;
-    for (const Sighting& one : seen_.of_["/many/a"]) {
-      grants += !one.holders.empty() && one.fence != last ? 1 : 0;
-      if (!one.holders.empty()) last = one.fence;
-    }
-    for (const auto& [why, count] : seen_.missed_) missed += count;
-    return grants + missed >= kHoldings + 2;
-  })) << grants
-      << " seen and " << missed << " missed of " << kHoldings;
-  EXPECT_EQ(grants + missed, kHoldings + 2U);
-}
-
 TEST_F(WatchedZookeeper, WithoutAPatternLocksAreProposed) {
   first_.make("/app");
   first_.make("/app/7");

@@ -126,20 +126,5 @@ TEST_F(WatchScreen, GoesOnWhileTheServerIsAway) {
   EXPECT_EQ(program_->finish().code, 2) << "blind at its end";
 }
 
-TEST(WatchWithoutAScreen, WritesLines) {
-  const auto server = own_redis({.durable = false});
-  RedisProbe probe(server->port());
-  probe.ask({"SET", "lock:leak:1", "x"});
-  const Scratch scratch;
-  Program program(scratch, {"watch", "--redis", server->url(), "--locks", "lock:*"});
-  EXPECT_TRUE(program.says("CLIENT TRACKING")) << program.said();
-  EXPECT_TRUE(program.says("cannot see attempts that were refused"));
-  EXPECT_TRUE(program.says("no_ttl: redis lock:*")) << program.said();
-  program.signal(SIGINT);
-  const Outcome outcome = program.finish();
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.err + outcome.out, Not(HasSubstr("\x1b")));
-}
-
 }  // namespace
 }  // namespace lockbench::test

@@ -69,12 +69,6 @@ TEST(Sizes, APauseThatTheTtlOutlastsIsSurvivedAndALongerOneIsSaid) {
               ElementsAre(Field(&Reason::text, HasSubstr("give --work-time-p99")), longer));
 }
 
-TEST(Survival, OfAFailoverIncludesTheReplicaThatLacksTheLock) {
-  for (const Candidate& one : ask(surviving({"failover"})).ranked) {
-    EXPECT_FALSE(one.strategy->traits.needs_replicas) << one.strategy->name;
-  }
-}
-
 TEST(Survival, OfWhatDoesNotConcernALockIsSaidInWords) {
   const Answer answer = ask(surviving({"failover"}, {.stores = {"etcd"}, .use = Use::leader}));
   const std::string text = to_text(answer, {}, true);
@@ -92,13 +86,6 @@ TEST(Survival, OfAHostThatDiesTakesKeepalives) {
   EXPECT_THAT(ask({.stores = {"postgres"}}).ranked.front().not_survived,
               Not(Contains(HasSubstr("host-crash"))))
       << "the settings have them";
-}
-
-TEST(Use, OfLongWorkPrefersWhatRenewsItself) {
-  for (const Use use : {Use::once, Use::leader}) {
-    const Descriptor& best = *ask({.stores = {"redis"}, .use = use}).ranked.front().strategy;
-    EXPECT_TRUE(best.traits.renews.has_value()) << best.name;
-  }
 }
 
 TEST(Survival, OfAPoolerIsNotToGrantNothing) {
@@ -209,12 +196,6 @@ TEST(Language, IsNotThatOfALibraryOfAnotherLock) {
   job.outage = 1min;
   EXPECT_THAT(names(ask(job).ranked), Contains("redis-read-write"));
   EXPECT_NE(ask(job).ranked.front().strategy->name, "redis-read-write") << "it has no library";
-}
-
-TEST(Language, ThatIsMissingIsSaidAndALockWithoutAnyLibraryIsLater) {
-  const Answer answer = ask({.stores = {"etcd"}, .use = Use::leader, .languages = {"Python"}});
-  EXPECT_EQ(answer.ranked.front().strategy->name, "etcd");
-  EXPECT_THAT(to_text(answer, {}), HasSubstr("but        no library for Python"));
 }
 
 TEST(Today, IsKeptUnlessABetterLockIsShown) {

@@ -113,15 +113,6 @@ std::string what_of(const testing::TestParamInfo<Case>& one) { return one.param.
 INSTANTIATE_TEST_SUITE_P(Natures, Examined, testing::ValuesIn(by_nature()), what_of);
 INSTANTIATE_TEST_SUITE_P(Faults, Examined, testing::ValuesIn(by_fault()), what_of);
 
-TEST(Evidence, NamesThePlayAndTheFile) {
-  World world{"x"};
-  world.file().hazards = {played("failover", "x", "double-grant")};
-  const Answer answer = world.choose(surviving({"failover"}));
-  const Reason& reason = candidate(answer, "x").against.at(0);
-  EXPECT_EQ(reason.evidence, "seen in mine.json; lockbench hazards --explain failover/x");
-  EXPECT_EQ(reason.detail, "it was seen");
-}
-
 TEST(Evidence, WhatNobodyPlayedIsACondition) {
   World world{"x"};
   const Answer unplayed = world.choose(surviving({"partition"}));

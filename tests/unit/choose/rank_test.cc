@@ -29,33 +29,6 @@ TEST(Rank, IsByTheFigureThatFits) {
   EXPECT_EQ(figure({.use = Use::leader}), "") << "no wait decides who should lead";
 }
 
-TEST(Rank, KnowsWhichFiguresAreBetterHigh) {
-  World world{"slow", "quick"};
-  world.file().runs = {measured("slow", 1), measured("quick", 1)};
-  world.file().runs[1].sections_per_second = 9;
-  world.file().runs[1].sections = 9;
-  for (const char* figure : {"sections_per_second", "sections"}) {
-    EXPECT_THAT(names(world.choose({.clients = 1, .rank_by = figure}).ranked),
-                ElementsAre("quick", "slow"))
-        << figure;
-  }
-  const auto wanted = results::parse_threshold("sections>=0").value();
-  EXPECT_THAT(names(world.choose({.clients = 1, .slos = {wanted}}).ranked),
-              ElementsAre("quick", "slow"));
-}
-
-TEST(Rank, HasNoWinnerByInvalidRuns) {
-  World world{"quick", "a-slow"};
-  world.file().runs = {measured("quick", 1), measured("a-slow", 9)};
-  world.file().runs[0].generator = {.valid = false, .reasons = {"steal"}};
-  EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("a-slow", "quick"));
-  world.file().runs[1].generator = world.file().runs[0].generator;
-  const Answer answer = world.choose({.clients = 1});
-  EXPECT_EQ(answer.ranked[0].tier, 0);
-  EXPECT_EQ(answer.ranked[1].tier, 0);
-  EXPECT_THAT(to_text(answer, {}), HasSubstr("no measured winner"));
-}
-
 TEST(Rank, AtARateIsNotByClientsThatAskOnlyWhenTheyWereServed) {
   auto saturated = under(32, {measured("brief", 1e-4)}),
        at_rate = under(32, {measured("queue", 1)});
@@ -65,24 +38,6 @@ TEST(Rank, AtARateIsNotByClientsThatAskOnlyWhenTheyWereServed) {
   const Requirements asked{.work_p50 = 1ms, .clients = 32, .rate = 840};
   EXPECT_THAT(evidence.basis_for(asked).name, HasSubstr("at rate"));
   EXPECT_THAT(Evidence({{"saturated", saturated}}, {}).basis_for(asked).sources, IsEmpty());
-}
-
-TEST(Basis, IsTheReferenceWhereNoRunOfTheUserIsValid) {
-  auto mine = under(1, {measured("a", 1)});
-  mine.runs[0].generator.valid = false;
-  const auto basis = Evidence({{"mine", mine}}, {{"reference", under(1, {measured("a", 9)})}})
-                         .basis_for({.clients = 1});
-  EXPECT_THAT(basis.name, HasSubstr("reference"));
-  EXPECT_THAT(basis.left_out, ElementsAre("mine (none of its runs is valid)"));
-}
-
-TEST(Rank, RepetitionsCountByTheirMedian) {
-  World world{"one", "two"};
-  world.file().runs = {measured("one", 1), measured("one", 9), measured("one", 2),
-                       measured("two", 3)};
-  const Answer answer = world.choose({.clients = 1});
-  EXPECT_THAT(names(answer.ranked), ElementsAre("one", "two"));
-  EXPECT_EQ(answer.ranked[0].value, 2);
 }
 
 TEST(Rank, TiesGoToFewerServersThenFewerCommandsThenFewerHazards) {
@@ -112,17 +67,6 @@ TEST(Rank, WhatPracticeHasSupersededIsNeverFirst) {
   world.add(made_up("new"));
   world.file().runs = {measured("old", 1), measured("new", 5)};
   EXPECT_THAT(names(world.choose({.clients = 1}).ranked), ElementsAre("new", "old"));
-}
-
-TEST(Rank, WhatWasNotMeasuredDoesNotSendFewerCommands) {
-  World world;
-  const Traits lasting{.renewable = true};
-  world.add(made_up("a-unknown", lasting));
-  world.add(made_up("measured", lasting));
-  world.file().runs = {measured("measured", 1)};
-  world.file().runs[0].commands_per_section = 2;
-  EXPECT_THAT(names(world.choose({.use = Use::leader}).ranked),
-              ElementsAre("measured", "a-unknown"));
 }
 
 TEST(Rank, SingleWaitsUnderContentionAreNotToldApartByAPollingStep) {
@@ -162,17 +106,6 @@ TEST(Rank, AfterMeasuringIsOfWhatQualifiedBeforeWithTheSettingsItHad) {
   const Answer kept = after({.acquired = 700}, &before);
   EXPECT_EQ(ttl_of(settings_of(kept)), ttl_of(settings_of(before)));
   EXPECT_NE(ttl_of(settings_of(kept)), ttl_of(settings_of(after({.acquired = 700}, nullptr))));
-}
-
-TEST(Rank, AfterMeasuringABusyLoadStillSaysThatNoLockKeepsIt) {
-  const Descriptor racer = made_up("racer");
-  const Requirements requirements{.work_p50 = 1ms, .clients = 32, .rate = 900};
-  const Evidence file({{"measured.json", under(32, {measured("racer", 1e-3)})}}, {});
-  const Answer before = choose(requirements, {&racer}, file);
-  ASSERT_THAT(before.too_busy, testing::StartsWith("No lock keeps 900/s"));
-  const Answer after = choose(requirements, {&racer}, file, &before);
-  EXPECT_EQ(after.too_busy, before.too_busy);
-  EXPECT_THAT(after.check, testing::Not(testing::HasSubstr("--keys"))) << "the load required";
 }
 
 TEST(Rank, WithoutAValidRunOfTheMeasurementIsNotDecided) {
@@ -215,16 +148,6 @@ TEST(Leader, NeedsALockThatLastsAndThatOthersCanTakeOver) {
       << "while its holder is frozen, nobody else leads";
   ASSERT_EQ(answer.takeovers.size(), 4U);
   EXPECT_THAT(answer.takeovers[2].text, testing::HasSubstr("after 2 s to 3 s"));
-}
-
-TEST(Basis, IsTheUsersMachineWhereItWasMeasured) {
-  const auto mine = under(1, {measured("a", 5)});
-  const auto reference = under(1, {measured("a", 1), measured("b", 1)});
-  const Evidence both({{"mine", mine}}, {{"reference", reference}});
-  EXPECT_THAT(both.basis_for({.clients = 1}).name, HasSubstr("mine: 1 client"));
-  EXPECT_THAT(both.basis_for({.clients = 1}).runs_of("b").runs, IsEmpty());
-  const Evidence none({{"plays", results::minimal_result()}}, {{"reference", reference}});
-  EXPECT_THAT(none.basis_for({.clients = 1}).name, HasSubstr("reference"));
 }
 
 TEST(Basis, IsTheLoadNearestToWhatWasAsked) {
@@ -300,14 +223,6 @@ TEST(Basis, DoesNotMixMachinesNorLoads) {
   EXPECT_THAT(evidence.basis_for(one).runs_of("a").runs, SizeIs(1));
   EXPECT_THAT(evidence.basis_for(one).runs_of("b").runs, SizeIs(1));
   EXPECT_THAT(evidence.basis_for(one).runs_of("c").runs, IsEmpty());
-}
-
-TEST(Stalls, AreThoseOfTheReferenceWhereTheFilesHaveNone) {
-  auto reference = under(8, {measured("a", 1)}), mine = reference;
-  reference.runs[0].release = {.count = 1, .max = 0.5};
-  EXPECT_EQ(
-      Evidence({{"mine", mine}}, {{"reference", reference}}).slowest_release("a")->release.max,
-      0.5);
 }
 
 TEST(Basis, IsNotWhatWasMeasuredInVain) {

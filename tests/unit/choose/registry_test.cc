@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "choose/evidence.h"
 #include "tests/unit/choose/fixtures.h"
 
 namespace lockbench::choose {
@@ -31,53 +29,6 @@ TEST(FaultWords, ScenariosAndGlobsAreWordsToo) {
   EXPECT_EQ(find_survival(""), std::nullopt);
 }
 
-/// Expects that all qualifying strategies are suitable.
-void expect_all(const Requirements& requirements,
-                const std::function<bool(const Descriptor&)>& suitable) {
-  for (const Candidate& one : ask(requirements).ranked) {
-    EXPECT_TRUE(suitable(*one.strategy)) << one.strategy->name;
-  }
-}
-
-TEST(Registry, ALockThatNeverExpiresDoesNotSurviveACrash) {
-  EXPECT_FALSE(ask(surviving({"crash"})).ranked.empty());
-  expect_all(surviving({"crash"}), [](const Descriptor& strategy) {
-    return strategy.traits.expiry != Expiry::none || strategy.traits.one_process;
-  });
-}
-
-/// Whether the lock waits for its holder, dead or alive.
-bool waits_for_its_holder(const Descriptor& strategy) {
-  return strategy.traits.expiry != Expiry::ttl ||
-         Evidence({}, reference()).report("crash-holding", strategy).harmful;
-}
-
-TEST(Registry, APauseIsSurvivedByFencingOrByLocksThatWaitForTheirHolder) {
-  expect_all(surviving({"pause"}), [](const Descriptor& strategy) {
-    return strategy.traits.fencing || waits_for_its_holder(strategy);
-  });
-  expect_all(surviving({"pause"}, {.fencing_resource = false}), waits_for_its_holder);
-}
-
-bool has_several_servers(const Descriptor& strategy) {
-  return strategy.traits.nodes > 1 || strategy.traits.needs_replicas;
-}
-
-TEST(Registry, OneRedisDoesNotSurviveAFailoverOrLosingItsData) {
-  for (const char* word : {"failover", "data-loss"}) {
-    expect_all(surviving({word}, {.stores = {"redis"}}), has_several_servers);
-  }
-}
-
-TEST(Registry, AFailoverIsSurvivedByWhatAPlayShowedOrBySeveralServers) {
-  EXPECT_FALSE(ask(surviving({"failover"})).ranked.empty());
-  const Evidence evidence({}, reference());
-  expect_all(surviving({"failover"}), [&](const Descriptor& strategy) {
-    return has_several_servers(strategy) ||
-           evidence.report("failover", strategy).outcome != "not-applicable";
-  });
-}
-
 TEST(Registry, TheReferenceAnswersWithAndWithoutContention) {
   Requirements requirements;
   requirements.stores = {"redis"};
@@ -86,10 +37,6 @@ TEST(Registry, TheReferenceAnswersWithAndWithoutContention) {
   EXPECT_THAT(ask(requirements).measured_in, HasSubstr("1 client"));
   requirements.clients = 200;
   EXPECT_THAT(ask(requirements).measured_in, HasSubstr("70 % busy"));
-}
-
-TEST(Registry, WhatTakesNoLockIsNeverRecommendedAsOne) {
-  expect_all({}, [](const Descriptor& strategy) { return !strategy.traits.updates; });
 }
 
 TEST(Registry, WhatSupersedesIsThere) {
@@ -184,19 +131,6 @@ TEST(Text, IsWhatTheTerminalCanShow) {
                           Not(HasSubstr("  but\n"))));
   EXPECT_TRUE(std::all_of(text.begin(), text.end(),
                           [](char c) { return static_cast<unsigned char>(c) < 0x80U; }));
-}
-
-TEST(Text, KeepsItsColumnsWhereLinesAreFolded) {
-  const Answer answer = ask({.stores = {"etcd"}, .use = Use::leader});
-  const std::string text = to_text(answer, {.style = {.width = 60}});
-  EXPECT_THAT(text, AllOf(HasSubstr("\n  because    after"), HasSubstr("\n  only if    three"),
-                          HasSubstr("\n  next       lockbench")));
-  const std::string whole = to_text(answer, {});
-  EXPECT_GT(std::ranges::count(text, '\n'), std::ranges::count(whole, '\n'));
-  std::istringstream lines(text.substr(text.find("\n  because") + 1));
-  for (std::string line; std::getline(lines, line) && !line.starts_with("  Go ");) {
-    EXPECT_NE(line.at(13), ' ') << line;
-  }
 }
 
 TEST(Text, SaysWhatWouldHelpWhereNothingQualifies) {

@@ -49,24 +49,6 @@ TEST(CheckCommand, GivesTheSameAsJson) {
   EXPECT_EQ(json.at("first").at("timeline").size(), 7U);
 }
 
-TEST(CheckCommand, ExplainsByTheModelAsked) {
-  const TemporaryFile history("h.jsonl", kTwoHolders);
-  for (const char* const model : {"semaphore:2", "fenced"}) {
-    const Ran checked = ran({"check", history.path(), "--model", model});
-    EXPECT_EQ(checked.code, 0) << checked.err;
-    EXPECT_THAT(checked.out, HasSubstr(std::string(model)));
-  }
-}
-
-TEST(CheckCommand, SaysThatAHistoryWithoutContentionProvesNothing) {
-  const TemporaryFile history("h.edn",
-                              "{:process 0 :type :invoke :f :acquire}\n"
-                              "{:process 0 :type :ok :f :acquire}\n");
-  const Ran checked = ran({"check", history.path()});
-  EXPECT_EQ(checked.code, 0);
-  EXPECT_THAT(checked.out, HasSubstr("mutex: untested: no grant was contended"));
-}
-
 TEST(CheckCommand, NamesTheFileAndTheLineOfABadOperation) {
   const TemporaryFile history("h.edn",
                               "{:process 0 :type :invoke :f :acquire-shared}\n"
@@ -75,23 +57,6 @@ TEST(CheckCommand, NamesTheFileAndTheLineOfABadOperation) {
   const TemporaryFile sharing("s.edn", "{:process 0 :type :invoke :f :acquire-shared}\n");
   expect_refused(ran({"check", sharing.path()}),
                  HasSubstr(sharing.path() + ":1: operations in shared mode need --model shared"));
-}
-
-/// `lockbench run`, in a process of its own.
-test::Outcome run(const test::Scratch& scratch, const std::vector<std::string>& more) {
-  std::vector<std::string> words{"run", "--quiet", "--out", "/dev/null"};
-  words.insert(words.end(), more.begin(), more.end());
-  return test::Program(scratch, words).finish();
-}
-
-TEST(CheckCommand, AHistoryThatIsNotWholeIsAnErrorOfTheRun) {
-  const test::Scratch scratch;
-  const std::string path = (scratch / "h.edn").string();
-  std::filesystem::create_symlink("/dev/full", path);
-  const auto measured = run(scratch, {"local-mutex", "--iterations", "10", "--history", path});
-  EXPECT_EQ(measured.code, 2);
-  EXPECT_THAT(measured.err,
-              HasSubstr("--history: " + path + " is not the whole history: No space"));
 }
 
 }  // namespace

@@ -215,12 +215,6 @@ TEST_F(Compare, RefusesAnotherKindUnlessForced) {
   EXPECT_THAT(forced.out, HasSubstr("they differ in clients 8 and 16"));
 }
 
-TEST_F(Compare, StrategiesOfOneFileAreListed) {
-  const TemporaryFile more("e.json", to_json(simulated_result({.strategies = 4}, 3)));
-  EXPECT_THAT(compare({a_.path(), more.path()}).out, HasSubstr("only in B: strategy-3"));
-  EXPECT_THAT(compare({more.path(), a_.path()}).out, HasSubstr("only in A: strategy-3"));
-}
-
 TEST_F(Compare, MistakesAreOneLine) {
   const TemporaryFile text("f.json", "not a result");
   results::Result without_runs = fast_, renamed = fast_;

@@ -213,13 +213,6 @@ TEST(ConfigFile, SyntaxErrorsAreOneLineWithTheirPlace) {
   }
 }
 
-TEST(ConfigFile, UnreadableFilesAreNamed) {
-  EXPECT_THAT(error_of({"--config", "/no/such/file.toml"}),
-              AllOf(HasSubstr("/no/such/file.toml"), HasSubstr("No such file")));
-  EXPECT_THAT(error_of({"--config", "/"}), HasSubstr("/: cannot be read"));
-  EXPECT_THAT(error_of({"--config", "/dev/zero"}), HasSubstr("/dev/zero: larger than"));
-}
-
 TEST(ConfigFile, SecretsDoNotReachMessages) {
   EXPECT_THAT(file_error("redsi = \"redis://:hunter2@host\""), Not(HasSubstr("hunter2")));
   EXPECT_THAT(file_error("redis = \"redis://:hunter2@host"), Not(HasSubstr("hunter2")));

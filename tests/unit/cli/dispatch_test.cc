@@ -12,7 +12,6 @@ namespace lockbench::cli {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
@@ -72,25 +71,6 @@ TEST(List, ShowsEveryStrategyInBothFormats) {
     EXPECT_TRUE(strategy.at("hazards").is_array());
     EXPECT_NE(strategy.at("available"), strategy.at("unavailable_because").is_string());
   }
-}
-
-TEST(List, SaysWhetherWhenAndByWhatALockIsRenewed) {
-  const auto strategies = nlohmann::json::parse(ran({"list", "--format", "json"}).out);
-  const auto traits = [&](std::string_view name) {
-    for (const auto& strategy : strategies) {
-      if (strategy.at("name") == name) return strategy.at("traits");
-    }
-    return nlohmann::json();
-  };
-  EXPECT_EQ(traits("redis-watchdog").at("renewal"), "every ttl/3");
-  EXPECT_EQ(traits("redis-watchdog-naive").at("renewal"), "first after 0.8 ttl, then every ttl/2");
-  EXPECT_TRUE(traits("redis-set-nx-lua").at("renewal").is_null());
-  EXPECT_TRUE(traits("redis-set-nx-lua").at("renewable"));
-  EXPECT_FALSE(traits("redis-setnx").at("renewable"));
-  EXPECT_EQ(traits("redis-reentrant-notify").at("waiting"), "notify");
-  EXPECT_THAT(ran({"list"}).out,
-              AllOf(HasSubstr("\n  hazards   "), HasSubstr("late-release, foreign-release"),
-                    HasSubstr(", renewal every ttl/3, ")));
 }
 
 /// Strategies: one on Redis, one without a store, one of a store that this build leaves out.

@@ -184,13 +184,6 @@ TEST(Thresholds, AreNotDecidedByWaitsThatWereCutOffNorByADisturbedRun) {
   EXPECT_THAT(unkept.undecided.front(), HasSubstr("but other programs used 40 %"));
 }
 
-TEST(Facts, TimesAndIds) {
-  const WallTime time{std::chrono::seconds(1795224330)};
-  EXPECT_EQ(rfc3339(time), "2026-11-21T01:25:30Z");
-  EXPECT_EQ(run_id(time, 0xff4f3a9c), "20261121T012530Z-4f3a9c");
-  EXPECT_EQ(run_id(time, 1), "20261121T012530Z-000001");
-}
-
 loadgen::Progress some_progress() {
   loadgen::Progress progress;
   progress.strategy = "redis-setnx";
@@ -212,16 +205,6 @@ TEST(ProgressText, SaysHowFarItIs) {
   connecting.clients_connected = 120;
   connecting.clients = 10'000;
   EXPECT_EQ(progress_text(connecting), "redis-setnx (3/12) connecting 120/10000 clients");
-}
-
-TEST(ProgressView, SpacesItsLinesWhereThereIsNoTerminal) {
-  Written written;
-  Console console(written.stream(), false, false);
-  TimePoint now{};
-  ProgressView view(console, [&] { return now; });
-  for (int second = 0; second < 10; ++second, now += 1s) view.on_progress(some_progress());
-  const std::string text = written.text();
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
 }
 
 TEST(ProgressView, IsQuietWhenAskedToBeAndStillWarns) {

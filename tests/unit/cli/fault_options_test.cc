@@ -23,15 +23,6 @@ TEST(FaultOption, IsRepeatableAndSorted) {
   EXPECT_EQ(workload_record(parse_run({}).value()).at("fault"), results::OptionValue(nullptr));
 }
 
-TEST(FaultOption, MustFitIntoTheRun) {
-  EXPECT_THAT(error_of({"--fault", "crash@1s"}), StartsWith("--fault: \"crash\" is none of"));
-  EXPECT_THAT(
-      error_of({"--fault", "store-kill@5s"}),
-      StartsWith("--fault: store-kill@5s would start after the end of the run, which takes 3s"));
-  EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--duration", "6s"}), "accepted");
-  EXPECT_EQ(error_of({"--fault", "store-kill@5s", "--iterations", "10"}), "accepted");
-}
-
 /// The reason why a strategy's servers cannot have a fault.
 std::string unfit_for(const std::string& strategy, const std::string& fault,
                       const LoadOptions& options = {}) {

@@ -10,7 +10,6 @@ namespace {
 using namespace std::chrono_literals;
 using loadgen::FailureReason;
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// A second passes with each call.
@@ -69,16 +68,6 @@ TEST_F(ProbeHealthTest, SaysOnceThatItFailsAndWhyAndOnceThatItWorksAgain) {
   EXPECT_TRUE(ready());
 }
 
-TEST_F(ProbeHealthTest, WhoeverFailsNowAndThenStillFails) {
-  works();
-  for (int times = 0; times < 10; ++times) {
-    fails(FailureReason::timeout);
-    for (int second = 0; second < 4; ++second) works();
-  }
-  EXPECT_EQ(lines(), 1U);
-  EXPECT_FALSE(ready());
-}
-
 TEST_F(ProbeHealthTest, FailsAsLongAsALockIsStuckWhateverTheOthersDo) {
   works();
   fails(FailureReason::taken);
@@ -113,12 +102,6 @@ TEST_F(ProbeHealthTest, SlownessIsSaidUntilThereIsAnError) {
   fails(FailureReason::slow, 20);
   EXPECT_EQ(reports_.back(), FailureReason::timeout);
   EXPECT_THAT(written_.text(), HasSubstr("redis-x: still failing: timeout: "));
-}
-
-TEST_F(ProbeHealthTest, TheMostFrequentReasonCounts) {
-  progress_.failures[FailureReason::timeout] = 1;
-  fails(FailureReason::auth, 2);
-  EXPECT_THAT(reports_, ElementsAre(FailureReason::auth));
 }
 
 TEST_F(ProbeHealthTest, AStoreThatIsNotReachedFailsUntilTheNextRunWorks) {
@@ -166,13 +149,6 @@ TEST_F(ProbeHealthTest, NewConnectionsThatFailAreSaidOnceAndThatTheyWorkAgain) {
   health_.on_connect(std::nullopt);
   EXPECT_EQ(lines(), 2U);
   EXPECT_THAT(written_.text(), HasSubstr("redis-x: new connections work again\n"));
-}
-
-TEST_F(ProbeHealthTest, WarningsAreShownAndNoFailure) {
-  health_.on_warning("the clock jumped");
-  EXPECT_EQ(written_.text(), "warning: the clock jumped\n");
-  works(1);
-  EXPECT_EQ(lines(), 1U);
 }
 
 }  // namespace

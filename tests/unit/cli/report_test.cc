@@ -82,12 +82,6 @@ TEST_F(ReportCommand, OpensNothingThatAFileNames) {
   EXPECT_TRUE(opened.anything()) << "what it must notice";
 }
 
-TEST_F(ReportCommand, PrintsThePageOnStdoutForAHyphen) {
-  const Ran printed = report({file("a.json"), "--out", "-"});
-  EXPECT_EQ(printed.code, 0) << printed.err;
-  EXPECT_THAT(printed.out, StartsWith("<!doctype html>"));
-}
-
 TEST_F(ReportCommand, MistakesAreOneLineThatNamesTheCulprit) {
   const std::string a = file("a.json");
   const std::string broken = scratch_.write("broken.json", "{\"schema\": 7}");
@@ -104,25 +98,6 @@ TEST_F(ReportCommand, MistakesAreOneLineThatNamesTheCulprit) {
   for (const auto& [args, text] : mistakes) expect_refused(report(args), HasSubstr(text));
   EXPECT_FALSE(std::filesystem::exists(page));
   EXPECT_EQ(test::read_file(a), results::to_json(minimal_result()));
-}
-
-TEST_F(ReportCommand, OtherCommandsDoNotReplaceTheirResultByIt) {
-  const auto error = [](const std::string& page, const std::string& out) {
-    return error_of({"--report", page, "--out", out});
-  };
-  const std::string page = (scratch_ / "a.json").string();
-  EXPECT_EQ(error(page, (scratch_ / "b.json").string()), "accepted");
-  EXPECT_THAT(error(page, (scratch_ / "./a.json").string()), HasSubstr("must be different files"));
-}
-
-TEST_F(ReportCommand, IsLookedAtAlsoWhereTheResultGoesToStdout) {
-  OutputOptions options;
-  options.out = kStdout;
-  options.report = "/dev/null/x/y.html";
-  EXPECT_THAT(usage_error_of([&] { out_path(options, minimal_result()); }),
-              StartsWith("--report: cannot"));
-  options.report = (scratch_ / "page.html").string();
-  EXPECT_EQ(out_path(options, minimal_result()), kStdout);
 }
 
 TEST_F(ReportCommand, AFullDiskIsReported) {

@@ -66,12 +66,6 @@ TEST(Secrets, ComeFromTheEnvironmentUnlessGivenOtherwise) {
   EXPECT_THAT(redis_of({"--config", file.path()}), ElementsAre("redis://db4"));
 }
 
-TEST(Secrets, OfTheEnvironmentAreNotShownWhereTheyAreWrong) {
-  const Variable variable("LOCKBENCH_REDIS", "hunter2");
-  EXPECT_THAT(redis_of({}), ElementsAre(HasSubstr("LOCKBENCH_REDIS")));
-  EXPECT_THAT(redis_of({}), ElementsAre(Not(HasSubstr("hunter2"))));
-}
-
 TEST(Secrets, InAConfigFileThatOthersCanReadAreRefused) {
   const TemporaryFile file("run.toml", std::string("clients = 2\nredis = [\"") + kUrl + "\"]\n");
   EXPECT_THAT(redis_of({"--config", file.path()}), ElementsAre(kUrl));
@@ -91,15 +85,6 @@ TEST(Secrets, InArgumentsAreRefused) {
   const TemporaryFile file("redis.url", kUrl);
   EXPECT_THAT(redis_of({"--redis", "@" + file.path(), "--redis", "redis://db2"}),
               ElementsAre(kUrl, "redis://db2"));
-}
-
-TEST(Secrets, AreNotInTheRecordOfAResult) {
-  const TemporaryFile file("redis.url", kUrl);
-  OptionList options = run_options();
-  options.read(Words{"--redis", "@" + file.path(), "--redis", "redis://db2"});
-  EXPECT_EQ(std::get<Words>(options.record().at("redis")), (Words{"db:6379", "db2:6379"}));
-  EXPECT_THAT(options.words(),
-              ElementsAre("run", "--redis", "@" + file.path(), "--redis", "redis://db2"));
 }
 
 }  // namespace

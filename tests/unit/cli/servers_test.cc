@@ -104,14 +104,6 @@ TEST(AskServer, WhateverIsNotARedisIsRefused) {
   }
 }
 
-TEST(AskServer, AStopEndsTheWait) {
-  const test::Listener silent;
-  std::stop_source stop;
-  stop.request_stop();
-  const auto url = fmt::format("redis://127.0.0.1:{}", silent.port());
-  EXPECT_FALSE(ask_server("redis", url, std::chrono::hours(1), stop.get_token()));
-}
-
 TEST(QuorumServers, AreEachNamedOnce) {
   const auto error = [](std::vector<std::string> urls) {
     const deployment::Request request{.given = {{"redis", std::move(urls)}},
@@ -137,12 +129,6 @@ TEST(Doctor, ReportsAServerThatCannotBeUsed) {
   EXPECT_EQ(result.code, 2);
   EXPECT_THAT(result.out,
               testing::ContainsRegex("--redis +FAILED +" + server.display() + ".*NOAUTH"));
-}
-
-TEST(Doctor, CountsTheFilesOfTheStrategyThatOpensMost) {
-  EXPECT_THAT(ran({"doctor", "--clients", "1000"}).out,
-              testing::ContainsRegex("1000 clients need up to 5[0-9][0-9][0-9]\n"))
-      << "each connects to five nodes of a quorum";
 }
 
 TEST(Doctor, ShowsNoCommandsForATerminalThatAServerSends) {

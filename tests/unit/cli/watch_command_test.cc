@@ -8,7 +8,6 @@
 #include "cli/console/console.h"
 #include "cli/console/publish.h"
 #include "cli/console/watch_view.h"
-#include "results/tables/formats.h"
 #include "results/tables/text.h"
 #include "tests/folders.h"
 #include "tests/unit/cli/fixtures.h"
@@ -89,12 +88,6 @@ TEST(WatchOptions, GroupByNameBeforeLocks) {
   EXPECT_EQ(grouping({"--locks", "lock:*", "--name", "lock:(?<family>[a-z]+):.*"})
                 .family_of("lock:order:17"),
             "order");
-}
-
-TEST(WatchOptions, OnceEndsByItself) {
-  EXPECT_EQ(parse_watch(with_redis({"--once"}))->duration, WatchOptions::kOnce);
-  EXPECT_EQ(parse_watch(with_redis({"--once", "--duration", "9s"}))->duration, Duration(9s));
-  EXPECT_FALSE(parse_watch(watched_redis)->duration);
 }
 
 TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
@@ -255,15 +248,6 @@ TEST(WatchView, ShowsSourcesFindingsFamiliesAndLocks) {
   EXPECT_THAT(text, HasSubstr("7 s"));
 }
 
-TEST(WatchView, NoFamilyOrLockIsLeftOutBeforeTheRoomIsUsed) {
-  watch::Picture big = sample();
-  for (int i = 0; i < 20; ++i) big.findings.push_back(finding(fmt::format("f{}", i)));
-  const std::string text = view_of(big, 100, 24);
-  EXPECT_THAT(text, HasSubstr("\nredis  order "));
-  EXPECT_THAT(text, HasSubstr("\nlock:a "));
-  EXPECT_THAT(text, testing::ContainsRegex("and [0-9]+ more lines"));
-}
-
 TEST(WatchView, HasNoMoreLinesThanTheTerminal) {
   watch::Picture big = sample();
   for (int i = 0; i < 60; ++i) {
@@ -287,14 +271,6 @@ TEST(WatchView, ShowsWhatWasSaidAsItHidesTheTerminal) {
   EXPECT_LE(watch_view(sample(), 2, {.width = 160}, {"a", "b", "c"}).size(), 2U);
 }
 
-TEST(WatchView, AsciiIsAscii) {
-  watch::Picture picture = sample();
-  picture.worst[0].lock = "lock:straße";
-  for (const char c : view_of(picture, 160, 40, true)) {
-    EXPECT_TRUE((c >= ' ' && c < '\x7f') || c == '\n');
-  }
-}
-
 TEST(WatchView, NamesCannotCommandTheTerminal) {
   watch::Picture picture = sample();
   picture.worst[0].lock = "lock:\x1b[2J\x07\n\xc2\x9b\x9b";
@@ -304,23 +280,6 @@ TEST(WatchView, NamesCannotCommandTheTerminal) {
   for (const std::string& line : watch_view(picture, 40, {.width = 160})) {
     EXPECT_EQ(results::printable(line), line);
   }
-}
-
-TEST(WatchView, LongNamesKeepTheirEnds) {
-  watch::Picture picture = sample();
-  picture.worst = {lock("lock:" + std::string(60, 'x') + ":äöü", 1, 0)};
-  EXPECT_THAT(view_of(picture, 60, 24), testing::ContainsRegex("lock:x*…x*:äöü "));
-}
-
-TEST(WatchView, FamiliesWithFindingsStandFirstThenTheBusyOnes) {
-  watch::Picture picture = sample();
-  const auto first = [&] {
-    const std::string text = view_of(picture);
-    return text.find("\nredis  order ") < text.find("\nredis  mail ") ? "order" : "mail";
-  };
-  EXPECT_EQ(first(), std::string("order")) << "which has a finding";
-  picture.findings.clear();
-  EXPECT_EQ(first(), std::string("mail")) << "which is taken more often";
 }
 
 TEST(WatchView, SaysThatItIsBlindAndWhatToName) {
@@ -351,23 +310,6 @@ TEST(WatchView, MarksFiguresThatRestOnPartOfTheLocks) {
   EXPECT_THAT(view_of(picture), AllOf(HasSubstr("~20 ms"), HasSubstr("≥7")));
 }
 
-TEST(WatchLines, TellsThatItIsBlindAndEachNewReason) {
-  WatchLines log;
-  watch::Picture picture = sample();
-  log.lines(picture);
-  picture.sources[0].sees = false;
-  picture.families[0].blind = true;
-  for (const std::string reason : {"the connection was closed", "WRONGPASS"}) {
-    picture.sources[0].blind_reason = reason;
-    picture.at += 10s;
-    EXPECT_THAT(log.lines(picture), Contains(HasSubstr(reason)));
-    picture.at += 1s;
-    EXPECT_THAT(log.lines(picture), Each(Not(HasSubstr(reason))));
-  }
-  WatchLines blind_from_the_start;
-  EXPECT_THAT(blind_from_the_start.lines(picture), Contains(HasSubstr("BLIND: last seen: 2 fam")));
-}
-
 TEST(WatchLines, TellsAFindingOnceUntilItWasAway) {
   WatchLines log;
   watch::Picture picture = sample();
@@ -383,82 +325,6 @@ TEST(WatchLines, TellsAFindingOnceUntilItWasAway) {
   picture.findings = {finding("order")};
   picture.at += 1s;
   EXPECT_THAT(log.lines(picture), Contains(HasSubstr("expired: redis order")));
-}
-
-TEST(WatchLines, RepeatsAFindingThatGoesOnEachTenMinutes) {
-  WatchLines log;
-  watch::Picture picture = sample();
-  picture.findings[0].lock = "lock:a";
-  int said = 0;
-  for (int second = 0; second < 25 * 60; ++second) {
-    picture.at += 1s;
-    ++picture.findings[0].times;
-    for (const std::string& line : log.lines(picture)) {
-      said += line.starts_with("expired: redis order (lock:a): 4 locks") ? 1 : 0;
-    }
-  }
-  EXPECT_EQ(said, 3);
-  picture.findings[0].over = true;
-  picture.at += 1h;
-  EXPECT_THAT(log.lines(picture), Each(Not(HasSubstr("expired: redis"))));
-}
-
-TEST(WatchView, ShowsOnlyFindingsThatAreNotOver) {
-  watch::Picture picture = sample();
-  picture.findings[0].over = true;
-  EXPECT_THAT(view_of(picture), HasSubstr("nothing found"));
-}
-
-TEST(WatchView, SaysWhatIsWatchedInPlainNumbers) {
-  watch::Picture picture = sample();
-  picture.deployment = "shop";
-  picture.families.resize(1);
-  picture.sources[0].no_locks = 2;
-  picture.sources[0].a_no_lock = "lock:config";
-  const std::string text = view_of(picture, 200);
-  EXPECT_THAT(text, HasSubstr("lockbench watch  shop  "));
-  EXPECT_THAT(text, HasSubstr("1 held in 1 family "));
-  EXPECT_THAT(text, HasSubstr("2 keys are no locks, such as lock:config"));
-  picture.worst[0].trouble = "held long";
-  WatchLines log;
-  EXPECT_THAT(log.lines(picture), Contains(AllOf(StartsWith("shop: 1 family: 1 held, "),
-                                                 HasSubstr("; worst: lock:a (held long)"))));
-}
-
-TEST(WatchedLocks, AreProposedInTheReportIfNoneWasNamed) {
-  results::Result result;
-  watch::Picture picture;
-  picture.proposals = {"lock:order:*"};
-  watch::add_to(result, picture);
-  const auto text = results::render(result, {}, {});
-  ASSERT_TRUE(text) << text.error();
-  EXPECT_THAT(*text, HasSubstr("name them with --locks\n  lock:order:*\n"));
-}
-
-TEST(WatchedLocks, TheWorstAreListedInTheReport) {
-  results::Result result;
-  watch::Picture picture = sample();
-  watch::add_to(result, picture);
-  const auto text = results::render(result, {}, {});
-  ASSERT_TRUE(text) << text.error();
-  EXPECT_THAT(*text, HasSubstr("lock:c"));
-  EXPECT_THAT(*text, HasSubstr("lock:b")) << "nobody holds it, but nine wait";
-}
-
-TEST(WatchLines, TellsWhatEachServerMissed) {
-  WatchLines log;
-  watch::Picture picture = sample();
-  watch::Finding blind;
-  blind.kind = "blind";
-  blind.store = "redis";
-  picture.findings.clear();
-  for (const std::string server : {"redis://h:6379", "redis://other:6379"}) {
-    blind.endpoint = server;
-    blind.evidence = server + " was not seen for 2 s in total";
-    picture.findings.push_back(blind);
-  }
-  EXPECT_THAT(log.lines(picture), AllOf(Contains(HasSubstr("redis://h:6379 was not seen")),
-                                        Contains(HasSubstr("redis://other:6379 was not seen"))));
 }
 
 TEST(WatchLines, TellsWhenAServerIsLostAndBack) {

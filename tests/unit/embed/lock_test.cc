@@ -53,15 +53,6 @@ TEST_F(Embedded, TheEndOfALockAndAnAssignmentReleaseIt) {
   EXPECT_TRUE(locks_.acquire("second"));
 }
 
-TEST_F(Embedded, ALockOutlivesItsOrigin) {
-  auto locks = std::make_unique<Locks>(Settings{.strategy = "local-mutex"}, registry_);
-  Lock held = locks->acquire("k");
-  const Locks copy = *locks;
-  locks.reset();
-  EXPECT_EQ(copy.acquire("k").outcome(), Outcome::taken);
-  EXPECT_TRUE(held.release());
-}
-
 TEST_F(Embedded, ThreadsExcludeEachOther) {
   int counter = 0;
   const auto count = [&] {

@@ -98,39 +98,9 @@ TEST_F(HttpEndpointTest, MoreThatDripThanThereArePlacesHoldNobodyUp) {
   for (int scrape = 0; scrape < 20; ++scrape) EXPECT_EQ(http_get(at, "/page").status, 200);
 }
 
-TEST_F(HttpEndpointTest, ARequestThatTakesTooLongIsShutWhenOthersCome) {
-  auto strict = HttpEndpoint::start(
-      {}, [](std::string_view) { return Page{.body = std::string(kBody)}; }, kConnections, 300ms);
-  ASSERT_TRUE(strict) << strict.error();
-  const std::uint16_t at = (*strict)->address().port;
-  std::deque<TcpClient> slow;
-  slow.emplace_back(at);
-  const std::jthread dripping = drip_on(slow);
-  const std::jthread others([at](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      static_cast<void>(http_get(at, "/page"));
-      pause(stop);
-    }
-  });
-  EXPECT_NE(slow.back().end(), TcpClient::End::open);
-}
-
 TEST_F(HttpEndpointTest, AnAnswerThatFailsIsStatus500) {
   EXPECT_EQ(http_get(port(), "/too-large").status, 500);
   EXPECT_EQ(http_get(port(), "/page").status, 200);
-}
-
-TEST_F(HttpEndpointTest, RubbishHarmsNobody) {
-  std::string noise;
-  for (int i = 0; i < 100'000; ++i) noise.push_back(static_cast<char>(i * 7919 % 251));
-  for (const std::string& rubbish :
-       {noise, std::string("\r\n\r\n\r\n"), std::string(100'000, 'A'),
-        "GET /page HTTP/1.1\r\n" + std::string(100'000, 'h') + ": x\r\n\r\n",
-        std::string("GET http://[::: HTTP/9.9\r\n\r\n"), std::string("\0\0\0\0", 4)}) {
-    TcpClient connection(port());
-    connection.send(rubbish);
-    EXPECT_EQ(http_get(port(), "/page").status, 200);
-  }
 }
 
 TEST_F(HttpEndpointTest, EndsWhileConnectionsAreOpen) {

@@ -7,8 +7,6 @@
 #include <mutex>
 #include <thread>
 
-#include "history/checker.h"
-#include "history/operation.h"
 #include "loadgen/run/client_hosts.h"
 #include "loadgen/run/fault.h"
 #include "tests/support/eventually.h"
@@ -345,19 +343,6 @@ TEST_F(ClientFaultTest, AKilledHolderReleasesNothingAndIsGone) {
   EXPECT_GE(run.acquire.max, 0.9) << "the next one waits for the TTL";
   const auto last = std::find(taken_by_.rbegin(), taken_by_.rend(), Victim::kClient);
   EXPECT_GT(last - taken_by_.rbegin(), 10) << "only the others go on";
-}
-
-TEST_F(ClientFaultTest, AKilledHolderHoldsNothingInTheHistoryEither) {
-  const test::TemporaryFolder folder;
-  const std::string path = (folder / "run.edn").string();
-  const auto log = history::Log::open(path).value();
-  plan_.history = log.get();
-  const results::Run run = run_with("client-kill@1s");
-  ASSERT_TRUE(log->close());
-  ASSERT_EQ(run.faults.size(), 1U);
-  const auto judged = history::judge(history::read(path).value(), {}).value();
-  EXPECT_EQ(judged.contradictions, run.audit.overlaps);
-  EXPECT_EQ(run.audit.overlaps, 0U);
 }
 
 TEST_F(ClientFaultTest, AnotherProcessTakesAKilledOnesPlace) {

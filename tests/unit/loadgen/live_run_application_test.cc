@@ -1,5 +1,3 @@
-#include <gmock/gmock.h>
-
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 // What applications do wrong around a lock: work without it, and share its connections.
@@ -27,15 +25,6 @@ Descriptor flaky() {
     int asked = 0;
   };
   return {.name = "flaky", .backend = "local", .make = construct<Lock>};
-}
-
-TEST_F(LiveRunTest, ASectionWhoseAcquisitionFailedIsSkipped) {
-  plan_.workload.duration = 1s;
-  hold(2ms);
-  const results::Run run = run_one(flaky());
-  EXPECT_GT(run.outcomes.failed, 0U);
-  EXPECT_FALSE(run.application);
-  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
 }
 
 TEST_F(LiveRunTest, ASectionThatProceedsWithoutItsLockIsCountedAndBreaksExclusion) {

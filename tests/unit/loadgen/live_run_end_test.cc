@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -129,15 +128,6 @@ TEST_F(LiveRunTest, WithoutClientsThatWorkTheRunIsOver) {
       run_one({.acquire = [](const Context&, const AcquireRequest&) -> AcquireResult { throw 1; }});
   EXPECT_LT(run.duration_seconds, 60);
   EXPECT_THAT(run.errors, testing::Contains(testing::HasSubstr("an unknown exception")));
-}
-
-TEST_F(LiveRunTest, AClientThatThrowsWhileConnectingKeepsTheRunFromStarting) {
-  const Behaviour throwing{
-      .acquire = leaky.acquire,
-      .connect = [](const Context&) -> StoreResult<void> { throw std::bad_alloc(); }};
-  const RunReport report = run(throwing);
-  ASSERT_EQ(report.not_started.size(), 1U);
-  EXPECT_THAT(report.not_started[0].reason, testing::HasSubstr("std::bad_alloc"));
 }
 
 TEST_F(LiveRunTest, WhatAServiceReportsFailsTheRun) {

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "tests/unit/loadgen/live_run_fixture.h"
@@ -263,15 +262,6 @@ TEST_F(LiveRunTest, TheOpenLoopEndsWithItsLastSection) {
   const results::Run run = run_one(named("none"));
   EXPECT_EQ(run.sections, 11U);
   EXPECT_NEAR(run.duration_seconds, 0.5, 1e-4);
-}
-
-TEST_F(LiveRunTest, NobodyThinksLongerThanThereAreSections) {
-  plan_.workload.think = DurationDistribution::constant(30s);
-  end_after(4);
-  const results::Run run = run_one(named("none"));
-  EXPECT_EQ(run.sections, 4U);
-  EXPECT_LT(run.duration_seconds, 0.001);
-  EXPECT_EQ(run.schedule_lag.count, 0U) << "a closed loop has no schedule";
 }
 
 TEST_F(LiveRunTest, TheOpenLoopHasAScheduleAndStopsWithItsDuration) {

@@ -323,35 +323,6 @@ TEST_F(TransactionRunTest, SectionsOfOneLockAreNoneAndHaveLatencyByModeWhereBoth
   EXPECT_FALSE(run_one(behaviour_).acquire_by_mode);
 }
 
-TEST_F(LiveRunTest, SharedSectionsReadAndDoNotIncrement) {
-  int readers = 0, writers = 0;
-  const Behaviour excluding{.acquire =
-                                [&](const Context& context, const AcquireRequest& request) {
-                                  const bool shared = request.mode == Mode::shared;
-                                  while (writers > 0 || (!shared && readers > 0)) {
-                                    context.env.wait(nullptr, context.env.now() + 10us, {});
-                                  }
-                                  ++(shared ? readers : writers);
-                                  return grant(request);
-                                },
-                            .release =
-                                [&](const Lease& lease) {
-                                  --(lease.mode == Mode::shared ? readers : writers);
-                                  return ReleaseResult{ReleaseOutcome::released, {}};
-                                }};
-  plan_.workload.shared_share = 0.5;
-  hold(100us);
-  end_after(400);
-  const results::Run run = run_one(excluding);
-  EXPECT_EQ(run.sections, 400U);
-  EXPECT_GT(run.shared_sections, 100U);
-  EXPECT_LT(run.shared_sections, 300U);
-  EXPECT_EQ(run.audit.increments, run.sections - run.shared_sections);
-  EXPECT_EQ(run.audit.counter, run.audit.increments);
-  EXPECT_EQ(run.audit.overlaps, 0U);
-  EXPECT_EQ(run.audit.verdict, Verdict::exclusive);
-}
-
 TEST_F(LiveRunTest, SharedSectionsMayOverlapAndNoneWithAnExclusiveOne) {
   hold(1ms);
   end_after(100);

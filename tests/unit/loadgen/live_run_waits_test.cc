@@ -1,4 +1,3 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -65,16 +64,6 @@ TEST_F(LiveRunTest, WithoutTimeToWaitTheyAreRefused) {
   EXPECT_EQ(run.outcomes.acquired, 300U);
   EXPECT_EQ(run.sections, 300U);
   EXPECT_EQ(run.audit.verdict, results::Verdict::exclusive);
-}
-
-TEST_F(LiveRunTest, ARefusalIsNoFailureThoughItSaysWhy) {
-  plan_.workload.duration = 50ms;
-  const results::Run run = run_one({.acquire = [](const Context& context, const AcquireRequest&) {
-    context.env.wait(nullptr, context.env.now() + 1ms, {});
-    return outcome(AcquireOutcome::refused, "1 of 2 replicas has the lock");
-  }});
-  EXPECT_GT(run.outcomes.refused, 0U);
-  EXPECT_THAT(run.errors, testing::IsEmpty());
 }
 
 /// A store that is slow to end a wait.

@@ -123,21 +123,6 @@ TEST_F(TraceTest, ItsEndEndsTheRun) {
   EXPECT_DOUBLE_EQ(watcher_.done.back(), 1);
 }
 
-TEST_F(TraceTest, NobodyWaitsForAStartAfterItsEnd) {
-  // The transactions are due within half a second; the starts that the other clients wait for come
-  // up to 10 s later.
-  plan_.workload.clients = 200;
-  open_loop(20);
-  std::string text;
-  for (int i = 1; i <= 11; ++i) text += fmt::format("{},0,1,{},2\n", i, i);
-  replay(text);
-  const results::Run run = run_one(behaviour_);
-  EXPECT_EQ(run.sections, 11U);
-  EXPECT_EQ(run.transactions.value().acquire.censored.count, 0U) << "nothing else was to begin";
-  EXPECT_GE(run.sections_per_second, 20.0 / 4);
-  EXPECT_LE(run.sections_per_second, 20.0 * 11 / 10);
-}
-
 TEST_F(TraceTest, ItsEndWaitsForSectionsUnderWay) {
   hold(20ms);
   replay("1,0,1,7,2\n2,0,1,8,2\n3,0,1,9,2\n");

@@ -86,30 +86,6 @@ TEST(HazardMatrix, MarksAnUnstableOutcome) {
   EXPECT_THAT(text(cells), HasSubstr("double-grant (declared: safe), unstable: safe 19 times"));
 }
 
-TEST(HazardMatrix, TellsFamiliesApart) {
-  auto cells = some_cells();
-  cells[2].strategy = cells[5].strategy = cells[8].strategy = "etcd";
-  EXPECT_THAT(markdown(cells), HasSubstr("| redis-one | redis-two | etcd |"));
-}
-
-TEST(HazardMatrix, BreaksTablesThatWouldBeTooWide) {
-  std::vector<Hazard> cells;
-  // No two of a family are alike: a different scenario harms each.
-  for (const std::string family : {"redis", "zookeeper"}) {
-    for (int i = 0; i < 5; ++i) {
-      for (int scenario = 0; scenario < 5; ++scenario) {
-        cells.push_back(cell("scenario-" + std::to_string(scenario),
-                             family + "-" + std::to_string(i), scenario == i ? "stuck" : "safe"));
-      }
-    }
-  }
-  EXPECT_THAT(markdown(cells), HasSubstr("| redis-3 | redis-4 |\n"));
-  EXPECT_THAT(markdown(cells), HasSubstr("| scenario | zookeeper-0 | zookeeper-1 |"));
-  const std::string narrow = text(cells, {.width = 35});
-  EXPECT_THAT(narrow, HasSubstr("scenario    1        2\n"));
-  EXPECT_THAT(narrow, HasSubstr("scenario    3        4\n"));
-}
-
 TEST(HazardMatrix, SaysNothingGoodOfWhatWasNotPlayed) {
   auto cells = some_cells();
   cells.erase(cells.begin() + 3);
@@ -144,11 +120,6 @@ TEST(HazardFailures, ShareALineForTheSameReason) {
   EXPECT_THAT(text(cells), HasSubstr("late-release / redis-two: foreign-release: another one\n"));
 }
 
-TEST(HazardFailures, IncludeARefusal) {
-  EXPECT_THAT(hazard_failures({{.scenario = "failover", .strategy = "x", .observed = "refused"}}),
-              ElementsAre(Field(&Sentence::text, "failover / x: refused")));
-}
-
 TEST(Harm, IsNotRecoveryNorARefusalNorALossThatTheHolderKnewOf) {
   for (const char* outcome :
        {"safe", "recovers", "not-applicable", "not-played", "refused", "known-loss"}) {
@@ -172,13 +143,6 @@ TEST(HazardExplained, TellsTheWholePlay) {
   EXPECT_THAT(told, HasSubstr("late-release / redis-set-nx: safe (foreign-release declared)\n"));
   EXPECT_THAT(told, HasSubstr("0.001 s  holder  asks for the lock\n"));
   EXPECT_THAT(told, HasSubstr("belief_gap_seconds: -0.25\n"));
-}
-
-TEST(HazardTable, HasARowForACell) {
-  EXPECT_EQ(to_csv(hazard_table(sample_hazards())),
-            "scenario,strategy,expected,observed,agrees,reason\r\n"
-            "late-release,redis-set-nx,foreign-release,safe,false,"
-            "\"the \"\"second\"\" still held its lock afterwards\"\r\n");
 }
 
 }  // namespace

@@ -15,8 +15,6 @@ namespace lockbench::results {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -64,16 +62,6 @@ std::vector<std::string> row_of(const Table& table, const std::string& strategy)
     if (row.front().text == strategy) return texts_of(row);
   }
   return {};
-}
-
-TEST(Loads, ALabelTellsThePointsApart) {
-  EXPECT_EQ(label(near, {}), "alone");
-  EXPECT_EQ(label(far, {}), "alone, RTT 1 ms");
-  EXPECT_EQ(label(high, {}), "demand at 350/s");
-  Load rare = high, rarer = high;
-  rare.rate = 0.002;
-  rarer.rate = 0.001;
-  EXPECT_NE(label(rare, {}), label(rarer, {}));
 }
 
 TEST(Loads, AResultIsSplitByLoad) {
@@ -266,14 +254,6 @@ TEST(Loads, WhatIsSupersededIsListedLastAndNeverRecommended) {
     EXPECT_THAT(one, AllOf(HasSubstr("new"), Not(HasSubstr("old"))));
 }
 
-TEST(Loads, AControlWithoutAStoreIsNoLockThatWasTestedTooLittle) {
-  Result result = minimal_result();
-  add_strategy(result, "a", 0.01);
-  add_strategy(result, "control", 0.01);
-  for (auto& run : result.runs) run.backend = run.strategy == "a" ? "redis" : "local";
-  EXPECT_THAT(conclusions(result, {})[0], Not(HasSubstr("control")));
-}
-
 TEST(Loads, AControlWithoutALockIsNoLockToChoose) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01);
@@ -350,13 +330,6 @@ TEST(Loads, ThatTheMachineIsBusyIsSaidAfterTheFirstRuns) {
   EXPECT_EQ(disturbed_from_the_start(runs), "");
 }
 
-TEST(Loads, OneClientAloneProvesNothingAboutSafety) {
-  Result result = minimal_result();
-  add_strategy(result, "a", 0.01);
-  std::erase_if(result.runs, [](const results::Run& run) { return run.load.name != "alone"; });
-  EXPECT_THAT(conclusions(result, {}), Not(Contains(HasSubstr("afe"))));
-}
-
 TEST(Loads, WithoutEnoughContentionNothingIsCalledSafe) {
   Result result = minimal_result();
   add_strategy(result, "a", 0.01, Verdict::untested);
@@ -381,17 +354,6 @@ TEST(Loads, AMedianIsABoundIfWhatWasCutOffCouldChangeIt) {
   EXPECT_TRUE(p99(0).at_least);
   EXPECT_TRUE(p99(1).at_least);
   EXPECT_FALSE(p99(2).at_least) << "it was above the median already";
-}
-
-TEST(Loads, RowsOfOneStrategySayTheirLoad) {
-  Result result = minimal_result();
-  add_strategy(result, "a", 0.01);
-  const std::string csv = *render(result, {}, {.format = Format::csv});
-  EXPECT_THAT(lines_of(csv), SizeIs(6));
-  const std::string asked = *render(result, {}, {.columns = {"strategy", "load", "rate"}});
-  EXPECT_THAT(asked, AllOf(HasSubstr("demand"), HasSubstr("350")));
-  // One load needs no name.
-  EXPECT_THAT(*render(split_by_load(result)[4], {}, {}), Not(HasSubstr("saturated")));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "results/report/charts.h"
 #include "results/report/report.h"
@@ -77,8 +76,6 @@ TEST(Page, NeedsNoNetworkAndRunsNoScriptButItsOwn) {
   }
 }
 
-TEST(Page, NoncesDiffer) { EXPECT_NE(make_nonce(), make_nonce()); }
-
 TEST(Page, CanBeReadWithoutItsScripts) {
   const std::string body = body_of(page_of(full_result()));
   EXPECT_THAT(body, HasSubstr("violated exclusion: redis-set-nx: lost updates 12"));
@@ -87,19 +84,6 @@ TEST(Page, CanBeReadWithoutItsScripts) {
               AllOf(HasSubstr("<th scope=\"row\">redis-set-nx</th>"),
                     HasSubstr("All figures of each strategy"), HasSubstr("bytes_per_section")));
   EXPECT_THAT(body, HasSubstr("asks for the lock")) << "of a play";
-}
-
-TEST(Page, HasATableForEachLoad) {
-  Result result = minimal_result();
-  for (const char* load : {"alone", "demand"}) {
-    result.runs.push_back(simple_run("a"));
-    result.runs.back().acquire = sample_distribution();
-    result.runs.back().load = Load{.name = load, .clients = 2};
-  }
-  const std::string body = body_of(page_of(result));
-  EXPECT_THAT(body, AllOf(HasSubstr("<h3>alone: "), HasSubstr("<h3>demand: ")));
-  EXPECT_THAT(body, HasSubstr("Next: lockbench hazards"));
-  EXPECT_EQ(times(body, "<canvas"), 2U) << "each load has its own percentiles";
 }
 
 TEST(Page, ShowsWhatAWatchSaw) {
@@ -126,10 +110,6 @@ TEST(Page, TellsHowToRepeatItInOneHarmlessLineWhateverTheFileHolds) {
   EXPECT_THAT(page_of(result),
               HasSubstr(">lockbench run &#39;redis-*&#39; &#39;a&#39;\\&#39;&#39;; rm -rf / #&#39; "
                         "&#39;$(reboot)&#39; --hold 2ms</pre>"));
-}
-
-TEST(Page, ListsTheSettings) {
-  EXPECT_THAT(page_of(full_result()), HasSubstr("<th scope=\"row\">hold</th>"));
 }
 
 /// A lock that is full from 200/s on.
@@ -217,35 +197,6 @@ TEST(PercentileCurve, WithoutBucketsGoesThroughThePercentilesThatAreKnown) {
                           Pair(1000, condensed.p999), Pair(1002, condensed.max)));
 }
 
-TEST(PercentileCurve, OfTheMaximumAloneIsEmpty) {
-  Distribution condensed{.count = 10, .p50 = NAN, .max = 1};
-  EXPECT_THAT(percentile_curve(condensed), IsEmpty());
-}
-
-TEST(PercentileCurve, IsBoundedHoweverFineTheHistogram) {
-  Distribution fine;
-  for (int i = 1; i <= 100'000; ++i) fine.buckets.push_back({i * 1e-6, 1'000'000});
-  fine.count = 100'000'000'000;
-  fine.max = 0.1;
-  EXPECT_LE(percentile_curve(fine).size(), kMostPoints);
-}
-
-TEST(PercentileCurve, ShowsSamplesBeyondTheHistogramAtItsEnd) {
-  Distribution overflown{.count = 10, .max = 5000, .buckets = {{0.001, 9}}, .overflow = 1};
-  const auto curve = percentile_curve(overflown);
-  EXPECT_DOUBLE_EQ(value_at(curve, 5), 0.001);
-  EXPECT_THAT(curve.back(), Pair(10, 5000));
-}
-
-TEST(OverTime, HasARateAndAWorstTimeForEachSecond) {
-  const std::vector<SeriesPoint> series{{.t = 1, .sections = 100, .acquire_p99 = 0.1},
-                                        {.t = 3, .sections = 100, .acquire_p99 = 0.2},
-                                        {.t = 4, .sections = 0, .acquire_p99 = 0}};
-  const OverTime lines = over_time(series);
-  EXPECT_THAT(lines.rate, ElementsAre(Pair(1, 100), Pair(3, 50), Pair(4, 0)));
-  EXPECT_THAT(lines.p99, ElementsAre(Pair(1, 0.1), Pair(3, 0.2), Pair(4, testing::IsNan())));
-}
-
 TEST(OverTime, ThinsALongRunWithoutLosingAPeak) {
   std::vector<SeriesPoint> series(100'000);
   for (std::size_t i = 0; i < series.size(); ++i) {
@@ -310,20 +261,6 @@ TEST(Charts, OfRepetitionsAreThoseOfTheMiddleOne) {
   const std::vector<Chart> charts = charts_of(result);
   ASSERT_THAT(charts, SizeIs(1)) << "without a series there is nothing over time";
   EXPECT_THAT(charts[0].note, HasSubstr("the one with the median throughput"));
-}
-
-TEST(Charts, AsJsonHoldNothingThatHtmlWouldRead) {
-  const std::string hostile = "</script><!--\"'`&amp; \xff\x1b[2J \xe2\x80\xa8";
-  const Chart chart{.x = {hostile},
-                    .y = {hostile},
-                    .lines = {{hostile, {{1, NAN}, {2, 0.123456789}}}},
-                    .marks = {{hostile, 1, std::nullopt}}};
-  const std::string text = to_json({chart});
-  EXPECT_EQ(text.find_first_of("<>&"), std::string::npos);
-  for (const char c : text) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << static_cast<int>(c);
-  const auto line = nlohmann::json::parse(text).at(0).at("lines").at(0);
-  EXPECT_THAT(line.at("name").get<std::string>(), HasSubstr("</script>"));
-  EXPECT_EQ(line.at("points").dump(), "[[1.0,null],[2.0,0.12346]]");
 }
 
 TEST(Charts, AreBoundedWhateverTheFileHolds) {

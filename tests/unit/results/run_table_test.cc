@@ -129,24 +129,6 @@ TEST(Table, TheLeastImportantGoesFirstAndIsNamedWithItsCounts) {
   EXPECT_THAT(plain(result, flaws), Not(HasSubstr("left out")));
 }
 
-TEST(Table, WhatPeopleCompareFitsIntoAHundredColumnsBesideTheLongestName) {
-  Result result = full_result();
-  result.runs[0].transactions.reset();
-  result.runs[0].program.reset();
-  result.runs[0].application.reset();
-  result.runs[0].strategy = "redis-setnx-expire-multi";
-  result.runs[1].audit.verdict = Verdict::unprotected;
-  const std::string text = at_width(result, {}, 100);
-  const auto lines = lines_of(text);
-  EXPECT_THAT(lines.at(0), AllOf(HasSubstr("longest"), HasSubstr("worst"), HasSubstr("sections"),
-                                 HasSubstr("lost")));
-  EXPECT_THAT(lines.at(1), AllOf(HasSubstr("wait"), HasSubstr("client p99"), HasSubstr("p50"),
-                                 HasSubstr("updates"), HasSubstr("verdict")));
-  result.runs[0].strategy = "redis-set-nx";
-  const std::string shorter = at_width(result, {}, 108);
-  EXPECT_THAT(lines_of(shorter).at(0), HasSubstr("handoff"));
-}
-
 TEST(Table, WhereNothingWasAuditedNothingIsClaimed) {
   Result result = minimal_result();
   result.runs = {run_at(100, 1)};
@@ -158,12 +140,6 @@ TEST(Table, WhereNothingWasAuditedNothingIsClaimed) {
   result.runs.push_back(run_at(100, 2));
   result.runs[1].audit.lost_updates = result.runs[1].audit.lost_updates_max = 7;
   EXPECT_THAT(line_with(plain(result), "redlock"), AllOf(HasSubstr(" 7 "), Not(HasSubstr("–"))));
-}
-
-TEST(Table, EvenTheStrategyIsCutOnTheNarrowestTerminal) {
-  Result result = minimal_result();
-  result.runs = {run_at(100, 1)};
-  EXPECT_THAT(lines_of(at_width(result, {}, 4)).at(2), "red…");
 }
 
 TEST(Table, SaysWhatElseThereIsToSay) {
@@ -222,24 +198,6 @@ TEST(Table, AFaultIsToldInTheTimeOfItsOptionAndAsAFindingOnlyOfAValidRun) {
   run.generator.valid = false;
   EXPECT_EQ(tone(), Tone::doubtful);
   EXPECT_THAT(plain(result), HasSubstr("(the run is invalid)"));
-}
-
-TEST(Table, NotesAreBounded) {
-  Result result = minimal_result();
-  result.runs = {simple_run("redlock"), simple_run("redlock")};
-  for (std::size_t i = 1; i <= 1000; ++i) result.runs[0].errors.emplace_back(i, 'x');
-  result.runs[1].errors = {"x"};  // equal errors appear once
-  EXPECT_LT(lines_of(plain(result)).size(), 40U);
-  EXPECT_THAT(plain(result),
-              AllOf(HasSubstr("failure: redlock: x (the first of 2)"), HasSubstr("and 980 more")));
-}
-
-TEST(Table, WithoutRunsThereIsNoTable) {
-  Result result = minimal_result();
-  result.interrupted = true;
-  EXPECT_THAT(plain(result), testing::StartsWith("no runs\n"));
-  EXPECT_THAT(plain(result), HasSubstr("interrupted"));
-  EXPECT_THAT(*render(result, {}, {.format = Format::markdown}), HasSubstr("no runs"));
 }
 
 TEST(Table, IsAsciiWithoutUtf8) {

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "results/report/report.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results::report {
@@ -49,18 +48,6 @@ TEST(Timeline, TakesNoTextForMarkupAndNoPlayForAnotherSize) {
   EXPECT_EQ(drawn(picture, "</svg>"), 1U);
   EXPECT_LT(picture.size(), 100'000U);
   EXPECT_THAT(timeline_svg(played({})), HasSubstr("</svg>"));
-}
-
-TEST(Timeline, IsInThePageOfALockThatFailed) {
-  Result result = minimal_result();
-  result.hazards = {played({{0, "holder", "is granted the lock"}})};
-  const auto page = [&] {
-    const Source source{"a", result, {}};
-    return to_page(std::span(&source, 1), "n");
-  };
-  EXPECT_THAT(page(), HasSubstr("<svg "));
-  result.hazards->front().observed = "safe";
-  EXPECT_THAT(page(), Not(HasSubstr("<svg ")));
 }
 
 }  // namespace

@@ -31,25 +31,6 @@ TEST_F(ExactLedgerTest, ALockThatIsNotRenewedAnyMoreIsSaidBeforeItIsLost) {
   EXPECT_TRUE(finding(all, "renewal_stopped"));
 }
 
-TEST_F(ExactLedgerTest, ALockWithoutATtlMayLeak) {
-  see(for_ever(1s, "a"));
-  see(held(1s, "b", 10s, "lock:b"));
-  EXPECT_EQ(figures(5s).without_ttl_now, 1U);
-  const Picture all = picture(5s);
-  ASSERT_TRUE(finding(all, "no_ttl"));
-  EXPECT_EQ(finding(all, "no_ttl")->lock, "lock:a");
-}
-
-TEST_F(ExactLedgerTest, AQueueThatOnlyGrowsIsAConvoy) {
-  for (int second = 0; second < 60; ++second) {
-    see(waited_for(held(second * 1s, "a", 100s), static_cast<std::uint64_t>(second)));
-  }
-  const Picture all = picture(60s);
-  const Finding* const found = finding(all, "convoy");
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->lock, "lock:a");
-}
-
 /// A queue at which clients arrive at 95 % of what the lock can grant: 10 sections a second,
 /// arrivals and holds drawn from exponential distributions.
 TEST_F(ExactLedgerTest, AStationaryQueueIsNoConvoy) {
@@ -83,14 +64,6 @@ TEST_F(ExactLedgerTest, AStationaryQueueIsNoConvoy) {
     see(waited_for(ended(held(now, std::to_string(client), 100s), Ending::released), waiting));
   }
   EXPECT_GT(most, 50U) << "the queue is long at times";
-}
-
-TEST_F(ExactLedgerTest, OwnersThatWereNotReadAreNoHog) {
-  for (int i = 0; i < 1000; ++i) {
-    see(waited_for(held(i * 10ms, i % 50 == 0 ? std::to_string(i % 20) : ""), 1));
-    see(free(i * 10ms + 5ms));
-  }
-  EXPECT_FALSE(finding(picture(20s), "hog"));
 }
 
 TEST_F(LedgerTest, AHoldingIsLongByWhatIsUsualOrByAnHour) {
@@ -175,13 +148,6 @@ TEST_F(ExactLedgerTest, AFindingIsOverAfterAWhileAndBeginsAnew) {
   EXPECT_FALSE(finding(again, "expired")->over);
   EXPECT_EQ(finding(again, "expired")->times, 2U);
   EXPECT_EQ(finding(again, "expired")->first_seconds, 1260);
-}
-
-TEST_F(ExactLedgerTest, AnOutageIsOverAfterAWhile) {
-  ledger_->blind(script_server, begin_ + 1s, "connection refused");
-  ledger_->sees(script_server, begin_ + 1050ms);
-  EXPECT_FALSE(finding(picture(2s), "blind")->over);
-  EXPECT_TRUE(finding(picture(1h), "blind")->over);
 }
 
 TEST_F(ExactLedgerTest, AStateThatWasFoundStaysInTheReportWithItsNumberAndItsLock) {

@@ -277,11 +277,6 @@ TEST_F(ExactLedgerTest, AClientThatUsesSeveralFamiliesIsOne) {
   EXPECT_NEAR(static_cast<double>(ledger_->usage(begin_ + 10s).owners), 10, 1) << "an estimate";
 }
 
-TEST_F(ExactLedgerTest, IsWatchedFromTheBeginningEvenIfNothingHappens) {
-  ledger_->begin(begin_);
-  EXPECT_EQ(picture(5s).watched, 5s);
-}
-
 TEST_F(ExactLedgerTest, OwnersAreNotKeptInClear) {
   see(held(1s, "a-secret-token"));
   const Picture all = picture(2s);

@@ -1,7 +1,6 @@
 """Holds kazoo's Lock and prints what it did, as JSON.
 
-Usage: kazoo_lock.py HOSTS USER PASSWORD hold LOCKS HOLDS SECONDS    each of LOCKS threads holds a lock of its own
-       kazoo_lock.py HOSTS USER PASSWORD queue CLIENTS SECONDS       CLIENTS hold one lock, one after the other
+Usage: kazoo_lock.py HOSTS USER PASSWORD LOCKS HOLDS SECONDS    each of LOCKS threads holds a lock of its own
 """
 import json
 import sys
@@ -14,7 +13,7 @@ from kazoo.security import make_digest_acl
 
 def connect():
     hosts, user, password = sys.argv[1:4]
-    acl = [make_digest_acl(user, password, all=True), make_digest_acl("watcher", "hunter2", read=True)]
+    acl = [make_digest_acl(user, password, all=True)]
     client = KazooClient(hosts=hosts, auth_data=[("digest", f"{user}:{password}")], default_acl=acl)
     client.start(timeout=20)
     return client
@@ -33,38 +32,8 @@ def hold(path, holds, seconds, out):
     client.stop()
 
 
-def run_queue(clients, seconds):
-    """All are in the queue before the first one releases the lock; each reports how many are behind it."""
-    held, waiting, guard = [], [], threading.Lock()
-
-    def one():
-        client = connect()
-        lock = client.Lock("/locks/queue", "me")
-        lock.acquire()
-        while not held and len(lock.contenders()) < clients:
-            time.sleep(0.02)
-        begun = time.monotonic()
-        time.sleep(seconds)
-        with guard:
-            waiting.append(len(lock.contenders()) - 1)
-            held.append(time.monotonic() - begun)
-        lock.release()
-        client.stop()
-
-    threads = [threading.Thread(target=one) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    print(json.dumps({"holds": len(held), "mean": sum(held) / len(held), "waiting": max(waiting)}))
-
-
 def main():
-    what = sys.argv[4]
-    if what == "queue":
-        run_queue(int(sys.argv[5]), float(sys.argv[6]))
-        return
-    locks, holds, seconds = int(sys.argv[5]), int(sys.argv[6]), float(sys.argv[7])
+    locks, holds, seconds = int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
     held = []
     threads = [
         threading.Thread(target=hold, args=(f"/locks/{i}", holds, seconds, held)) for i in range(locks)

@@ -1,11 +1,8 @@
 """Holds redis-py's Lock and prints what it did, as JSON.
 
-Usage: redis_py.py URL hold LOCKS HOLDS SECONDS    each of LOCKS threads holds a lock of its own, one hold after the other
-       redis_py.py URL die                         takes one lock and never gives it back
+Usage: redis_py.py URL LOCKS HOLDS SECONDS    each of LOCKS threads holds a lock of its own, one hold after the other
 """
 import json
-import os
-import signal
 import sys
 import threading
 import time
@@ -26,21 +23,16 @@ def hold(url, name, holds, seconds, out):
 
 
 def main():
-    url, what = sys.argv[1:3]
-    if what == "hold":
-        locks, holds, seconds = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
-        held = []
-        threads = [
-            threading.Thread(target=hold, args=(url, f"lock:{i}", holds, seconds, held)) for i in range(locks)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        print(json.dumps({"holds": len(held), "mean": sum(held) / len(held)}))
-        return
-    assert redis.Redis.from_url(url).lock(f"lock:{what}", timeout=1).acquire()
-    os.kill(os.getpid(), signal.SIGKILL)
+    url, locks, holds, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    held = []
+    threads = [
+        threading.Thread(target=hold, args=(url, f"lock:{i}", holds, seconds, held)) for i in range(locks)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps({"holds": len(held), "mean": sum(held) / len(held)}))
 
 
 main()

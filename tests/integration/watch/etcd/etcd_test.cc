@@ -90,35 +90,6 @@ TEST_F(WatchedEtcd, AQueueIsSeenInItsOrder) {
   ASSERT_TRUE(seen_.await_free("queue/a", handed_on->at));
 }
 
-TEST_F(WatchedEtcd, WhatIsThereAtTheStartIsSeenAndAKeyWithoutLeaseNamed) {
-  client_.put("old/a", 0);
-  const Running watch("etcd", server().url(), {.locks = {"old/*"}}, seen_);
-  const auto held = seen_.await_any("old/a");
-  ASSERT_TRUE(held);
-  EXPECT_TRUE(held->no_ttl);
-  EXPECT_EQ(held->changes, 0U);
-  client_.remove("old/a");
-}
-
-TEST_F(WatchedEtcd, ARecordIsHeldUntilItIsNotRenewed) {
-  const Running watch("etcd", server().url(), {.locks = {"leases/*"}}, seen_);
-  const auto record = [](const std::string& holder) {
-    return fmt::format(R"({{"holderIdentity":"{}","leaseDurationSeconds":1}})", holder);
-  };
-  client_.put("leases/config", 0, R"({"a":1})");
-  client_.put("leases/a", 0, record("pod-1"));
-  const auto held = seen_.await_held("leases/a", "pod-1");
-  ASSERT_TRUE(held);
-  EXPECT_EQ(held->shape, Shape::record);
-  EXPECT_FALSE(held->no_ttl);
-  const auto ended = seen_.await_free("leases/a", held->at);
-  ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->ended, Ending::expired);
-  client_.put("leases/a", 0, record("pod-2"));
-  EXPECT_TRUE(seen_.await_held("leases/a", "pod-2"));
-  EXPECT_TRUE(seen_.all_of("leases/config").empty());
-}
-
 TEST_F(WatchedEtcd, ManyHoldingsAreAllSeen) {
   constexpr int kHoldings = 200;
   const Running watch("etcd", server().url(), {.locks = {"many/*"}}, seen_);

@@ -355,18 +355,6 @@ TEST_F(TeamTest, ARankThatSpeaksForAnotherOneIsLeftOut) {
   expect_left_out(run(impostor(of_another)), "it was lost: it sent no valid part of this run");
 }
 
-TEST_F(TeamTest, ARankWhoseRecordIsOfAnotherRunIsLeftOut) {
-  const auto wild = [](int ticket) {
-    Part part;
-    part.row.rank = kRanks - 1;
-    part.row.sections = 77;
-    part.complete = true;
-    part.record = "no record";
-    return about(ticket, part);
-  };
-  expect_left_out(run(impostor(wild)), "it was lost: it sent no valid part of this run");
-}
-
 TEST_F(TeamTest, AStopEndsTheRunSoonAndSavesTheShareOfEachRank) {
   const Folder folder;
   team_.part_path = folder.out();

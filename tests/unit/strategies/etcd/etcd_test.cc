@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <limits>
-
 #include "strategies/etcd/chubby.h"
 #include "strategies/etcd/client/channel.h"
 
@@ -29,29 +26,6 @@ TEST(EtcdKeys, OfALockShareAPrefixWithNoOther) {
   EXPECT_FALSE(within("lock{10}/0123"));
   EXPECT_FALSE(within("lock{1}0"));
   EXPECT_FALSE(within("lock{0}/0123"));
-}
-
-TEST(EtcdAnswers, ALeaseHasATtlThatCanBeReckonedWith) {
-  etcdserverpb::LeaseGrantResponse response;
-  response.set_id(7);
-  for (const std::int64_t ttl :
-       {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}, std::int64_t{0},
-        std::int64_t{9'223'372'037}, std::numeric_limits<std::int64_t>::max()}) {
-    response.set_ttl(ttl);
-    EXPECT_FALSE(read_grant(response)) << ttl;
-  }
-  response.set_ttl(60);
-  EXPECT_EQ(read_grant(response)->ttl, seconds(60));
-  response.set_id(0);
-  EXPECT_FALSE(read_grant(response));
-}
-
-TEST(EtcdAnswers, ATokenIsWhatAHeaderCanCarry) {
-  EXPECT_TRUE(is_token("oDRNvvPPGtxHCsAu.12"));
-  for (const std::string_view text : {"", "a b", "a\nb", "a\x1b", "\xc3\xa4"}) {
-    EXPECT_FALSE(is_token(text)) << text;
-  }
-  EXPECT_FALSE(is_token(std::string(10'000, 'x')));
 }
 
 TEST(Jeopardy, LastsFromTheEndOfValidityForTheGracePeriod) {

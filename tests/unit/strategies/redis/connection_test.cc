@@ -8,9 +8,8 @@
 
 #include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
-#include "strategies/redis/scripts.h"
-#include "tests/support/fake_redis.h"
 #include "tests/support/listener.h"
+#include "tests/support/sim_env.h"
 
 namespace lockbench::redis {
 namespace {
@@ -20,65 +19,9 @@ using test::kPatience;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(ScriptCall, FailuresOtherThanAnUnknownScriptAreFinal) {
-  SimClock clock;
-  SimEnv env(clock);
-  FakeRedis redis(clock);
-  const auto connection = redis.make({.host = "fake"}, 1s, env);
-  for (const auto failure : {FakeRedis::Failure::rejected, FakeRedis::Failure::answer_lost,
-                             FakeRedis::Failure::not_sent}) {
-    redis.fail(1, failure);
-    EXPECT_FALSE(connection->call(scripts::release_if_token, {"k"}, {"token"}));
-    EXPECT_LE(redis.take_commands().size(), 1U);
-  }
-}
-
-/// Drops the n-th command.
-class CuttingEnv : public SimEnv {
- public:
-  CuttingEnv(SimClock& clock, int n) : SimEnv(clock), left_(n) {}
-  CommandFate before_command(const CommandInfo& command) override {
-    SimEnv::before_command(command);
-    return --left_ == 0 ? CommandFate::drop : CommandFate::proceed;
-  }
-
- private:
-  int left_;
-};
-
 std::unique_ptr<Connection> connect_to(int port, Env& env, const std::string& password = {}) {
   return make_connection_factory()->make({.host = "127.0.0.1", .port = port, .password = password},
                                          kPatience, env);
-}
-
-TEST(CutConnection, DoesNotSendTheRestOfItsPipelineOnANewOne) {
-  SimClock clock;
-  const test::Listener server;
-  for (int cut = 1; cut <= 3; ++cut) {
-    CuttingEnv env(clock, cut);
-    const auto connection = connect_to(server.port(), env);
-    connection->queue({"MULTI"});
-    connection->queue({"SETNX", "k", "1"});
-    connection->queue({"EXEC"});
-    for (int i = 0; i < 3; ++i) {
-      const auto reply = connection->receive();
-      ASSERT_FALSE(reply) << "cut at " << cut << ", answer " << i;
-      EXPECT_EQ(reply.error().kind, StoreError::Kind::not_sent);
-    }
-    EXPECT_THAT(env.commands(), ElementsAre("before MULTI", "before SETNX", "before EXEC",
-                                            "lost MULTI", "lost SETNX", "lost EXEC"));
-  }
-}
-
-TEST(CutConnection, ReportsTheEndOfItsGreetingToo) {
-  SimClock clock;
-  CuttingEnv env(clock, 1);
-  const test::Listener server;
-  const auto connected = connect_to(server.port(), env, "hunter2")->connect();
-  ASSERT_FALSE(connected);
-  EXPECT_EQ(connected.error().kind, StoreError::Kind::not_sent);
-  EXPECT_THAT(connected.error().message, testing::Not(HasSubstr("hunter2")));
-  EXPECT_THAT(env.commands(), ElementsAre("before AUTH", "lost AUTH"));
 }
 
 /// Accepts one connection after the other. Answers the first request with the first line, the next
@@ -310,29 +253,6 @@ TEST(ReplyReader, ReadsEveryTypeInPiecesOfAnySize) {
   }
 }
 
-TEST(ReplyReader, AnythingElseIsAnErrorAtOnce) {
-  for (const std::string_view bytes :
-       {"\r\n", "x\r\n", "_\r\n", ":\r\n", ":1x\r\n", ":9223372036854775808\r\n", ":+1\r\n",
-        "$x\r\n", "$-2\r\n", "$1\r\nab\r\n", "*-2\r\n", "*1\r\n!\r\n", "*x\r\n",
-        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", "$1048577\r\n", "*2147483647\r\n",
-        "$9223372036854775807\r\n"}) {
-    EXPECT_FALSE(read(bytes)) << bytes;
-  }
-}
-
-TEST(ReplyReader, AnAnswerThatNeverEndsIsAnErrorAtItsBound) {
-  for (const std::string_view start : {"", "$1048576\r\n", "*16384\r\n:1\r\n$1000000\r\n"}) {
-    ReplyReader reader;
-    reader.feed(start);
-    const std::string piece(4096, 'x');
-    std::size_t fed = 0;
-    while (reader.next()) {
-      reader.feed(piece);
-      ASSERT_LE(fed += piece.size(), std::size_t{1} << 20) << start;
-    }
-  }
-}
-
 TEST(Forms, TakeNothingElse) {
   const auto is = [](const auto& form, std::string_view bytes) {
     return form.read(**read(bytes)).has_value();
@@ -347,13 +267,6 @@ TEST(Forms, TakeNothingElse) {
   EXPECT_TRUE(is(kNilOrTimeLeft, ":3155760000000\r\n"));
   EXPECT_FALSE(is(kNilOrTimeLeft, ":9223372036854775807\r\n"));
   EXPECT_FALSE(is(kNilOrTimeLeft, ":-2\r\n"));
-}
-
-TEST(Forms, AreNamedBesideTheAnswer) {
-  EXPECT_EQ(describe_answer("SET", **read(":1\r\n"), kOkOrNil.expected),
-            "it answered SET with the integer 1, expected OK or nil");
-  EXPECT_EQ(describe_answer("GET", **read("+\x1b[2J\r\n"), kTextOrNil.expected),
-            "it answered GET with the status  [2J, expected text or nil");
 }
 
 TEST(Pushes, AreMessagesOrErrors) {

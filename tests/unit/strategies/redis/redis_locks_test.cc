@@ -7,34 +7,6 @@
 namespace lockbench::redis {
 namespace {
 
-TEST_F(RedisLockTest, ATransactionTakesOneRoundTrip) {
-  redis_.set_round_trip(40ms);
-  const TimePoint start = clock_.now();
-  client("redis-setnx-expire-multi").must_acquire();
-  EXPECT_EQ(clock_.now() - start, 40ms);
-}
-
-TEST_F(RedisLockTest, AFailedRenewalChangesNothing) {
-  for (const char* strategy : {"redis-setnx-expire", "redis-setnx-expire-multi", "redis-set-nx",
-                               "redis-set-nx-check", "redis-set-nx-lua", "redis-watchdog",
-                               "redis-watchdog-naive", "redis-fenced", "redis-reentrant"}) {
-    RedisClient& a = client(strategy);
-    const Lease lease = a.must_acquire(5s);
-    const TimePoint was = lease.state->valid_until();
-    redis_.fail(1, Failure::request_lost);
-    EXPECT_EQ(a.lock->renew(lease, 9s).outcome, RenewOutcome::failed) << strategy;
-    EXPECT_EQ(lease.state->valid_until(), was) << strategy;
-    EXPECT_EQ(lease.state->lost_at(), std::nullopt) << strategy;
-    redis_.erase("k");
-  }
-}
-
-TEST_F(RedisLockTest, IfMultiFailsTheOutcomeIsUnknown) {
-  redis_.fail(1, Failure::rejected);
-  EXPECT_EQ(client("redis-setnx-expire-multi").acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_.value("k"), "1");
-}
-
 TEST_F(RedisLockTest, ACleanUpKeepsWhatTheClientHolds) {
   RedisClient& a = client("redis-set-nx-check");
   const Lease lease = a.must_acquire();
@@ -45,13 +17,6 @@ TEST_F(RedisLockTest, ACleanUpKeepsWhatTheClientHolds) {
   redis_.fail(1, Failure::answer_lost);
   EXPECT_EQ(a.acquire().outcome, AcquireOutcome::unknown);
   EXPECT_EQ(redis_.value("k"), std::nullopt) << "it holds nothing any more";
-}
-
-TEST_F(RedisLockTest, TheCleanUpKeepsAnotherClientsLock) {
-  redis_.set("k", "another");
-  redis_.fail(1, Failure::request_lost);
-  EXPECT_EQ(client("redis-set-nx-lua").acquire().outcome, AcquireOutcome::unknown);
-  EXPECT_EQ(redis_.value("k"), "another");
 }
 
 TEST_F(RedisLockTest, TheFirstOfABatchSendsTheScriptsSource) {
@@ -69,15 +34,6 @@ TEST_F(RedisLockTest, TheFirstOfABatchSendsTheScriptsSource) {
   EXPECT_EQ(one.state->lost_at(), std::nullopt);
 }
 
-TEST_F(RedisLockTest, TheNaiveWatchdogRenewsWhenAFifthOfTheTtlIsLeft) {
-  const Lease lease = client("redis-watchdog-naive").must_acquire(10s);
-  commands();
-  renew_for(7900ms);
-  EXPECT_EQ(commands(), Commands{});
-  renew_for(100ms);
-  EXPECT_EQ(commands(), Commands{"EXPIRE k 10"});
-}
-
 TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   RedisClient &a = client("redis-reentrant"), &b = client("redis-reentrant");
   const Lease outer = a.must_acquire(5s), inner = a.must_acquire(5s);
@@ -89,35 +45,6 @@ TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(b.acquire(5s, 1s).outcome, AcquireOutcome::acquired);
   EXPECT_EQ(clock_.now() - start, 5s);
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
-}
-
-TEST_F(RedisLockTest, ThePermitsOfASemaphoreEndOneByOne) {
-  options_.permits = 2;
-  RedisClient &a = client("redis-semaphore"), &b = client("redis-semaphore"),
-              &c = client("redis-semaphore");
-  const TimePoint start = clock_.now();
-  const Lease short_one = a.must_acquire(5s), long_one = b.must_acquire(30s);
-  EXPECT_EQ(c.acquire().outcome, AcquireOutcome::refused);
-  clock_.advance(4950ms);
-  // Less is left than a poll interval.
-  EXPECT_EQ(c.acquire(5s, 1s).outcome, AcquireOutcome::acquired);
-  EXPECT_EQ(clock_.now() - start, 5s);
-  EXPECT_EQ(a.lock->release(short_one).outcome, ReleaseOutcome::not_owner);
-  EXPECT_EQ(a.lock->renew(short_one, 5s).outcome, RenewOutcome::not_owner);
-  EXPECT_EQ(b.lock->renew(long_one, 5s).outcome, RenewOutcome::renewed);
-  EXPECT_EQ(b.lock->release(long_one).outcome, ReleaseOutcome::released);
-  clock_.advance(6s);
-  EXPECT_EQ(redis_.ttl("k"), std::nullopt);
-  EXPECT_EQ(redis_.keys(), 0U) << "the key ends with its last permit";
-}
-
-TEST_F(RedisLockTest, ALeaseByObservationIsRenewedByAServerThatForgotItsScripts) {
-  const Lease lease = client("redis-observed-lease").must_acquire(15s);
-  for (int restart = 0; restart < 3; ++restart) {
-    redis_.forget_scripts();
-    renew_for(10s);
-    EXPECT_TRUE(lease.state->valid_at(clock_.now()));
-  }
 }
 
 TEST_F(RedisLockTest, AnInnerAcquisitionSetsTheValidityOfTheOuterLeaseToo) {

@@ -99,16 +99,6 @@ TEST(Quorum, ArithmeticIsAsPublished) {
   EXPECT_EQ(node_timeout_of(200ms), 10ms);
 }
 
-TEST_P(RedlockTest, SendsAScriptThatWasForgottenInFull) {
-  RedisClient& a = client();
-  a.lock->release(a.must_acquire());
-  const Lease next = a.must_acquire();
-  for (FakeRedis& node : nodes_.all()) node.forget_scripts();
-  EXPECT_EQ(a.lock->release(next).outcome, ReleaseOutcome::released);
-  const int late_ones = in_parallel() ? 2 : 0;  // nodes that have not answered yet
-  EXPECT_LE(held(), late_ones);
-}
-
 TEST_P(RedlockTest, ThreeOfFiveAreAMajorityAndTwoAreNot) {
   occupy({1, 4});
   RedisClient& a = client();
@@ -183,15 +173,6 @@ TEST_P(RedlockTest, AsksASilentNodeEveryTimeAndReleasesOnIt) {
   EXPECT_LE(clock_.now() - begin, waited + kSections * 1ms);
 }
 
-TEST_P(RedlockTest, TriesToConnectToADeadNodeEveryTime) {
-  nodes_[0].refuse_connections(true);
-  RedisClient& a = client();
-  for (int i = 0; i < 20; ++i) a.lock->release(a.must_acquire());
-  nodes_[0].refuse_connections(false);
-  a.must_acquire();
-  EXPECT_EQ(held(), 5) << "it is asked at once";
-}
-
 TEST_P(RedlockTest, ConnectsToANodeInTheTimeThatItHasToAnswer) {
   nodes_[2].set_connect_time(1h);
   nodes_[4].set_connect_time(30ms);
@@ -200,23 +181,6 @@ TEST_P(RedlockTest, ConnectsToANodeInTheTimeThatItHasToAnswer) {
   const TimePoint begin = clock_.now();
   a.must_acquire();
   EXPECT_LE(clock_.now() - begin, in_parallel() ? 1ms : 2 * 50ms + 1ms);
-}
-
-TEST_P(RedlockTest, CountsAVoteThatComesTooLateAsLate) {
-  nodes_[1].set_answer_delay(60ms);
-  RedisClient& a = client();
-  a.lock->release(a.must_acquire());
-  clock_.advance(1s);
-  a.must_acquire();
-  EXPECT_GT((votes_->count[{Vote::granted, true}]), 0) << "read when there was time";
-}
-
-TEST_P(RedlockTest, ReleasesALostVoteOverANewConnection) {
-  occupy({0, 1, 2});
-  RedisClient& a = client();
-  nodes_[3].fail(1, Failure::answer_lost);
-  EXPECT_EQ(a.acquire().outcome, AcquireOutcome::refused);
-  EXPECT_EQ(held(), 0);
 }
 
 TEST_P(RedlockTest, WithoutAMajorityNothingIsGrantedOrLeftBehind) {

@@ -268,12 +268,6 @@ TEST_F(Tls, AStopEndsAWait) {
             Transport::Status::stopped);
 }
 
-TEST_F(Tls, ConnectionsWithTheSameSettingsShareAContext) {
-  const auto first = TlsContext::share(trusting()).value();
-  EXPECT_EQ(TlsContext::share(trusting()).value(), first);
-  EXPECT_NE(TlsContext::share(with_certificate()).value(), first);
-}
-
 TEST_F(Tls, NamesTheFileThatCannotBeUsed) {
   TlsSettings settings = trusting();
   settings.ca_file = files.key;

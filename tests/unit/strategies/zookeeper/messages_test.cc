@@ -55,16 +55,6 @@ TEST(ZookeeperGreeting, GrantsASessionOrEndsIt) {
   EXPECT_LE(over->timeout, milliseconds(0));
 }
 
-TEST(ZookeeperGreeting, IsNothingElse) {
-  for (const std::string_view wrong :
-       {"", "00000000 000003e8", "00000001 000003e8 0000000000001234 00000000 00",
-        "00000000 000003e8 0000000000001234 7fffffff 00",
-        "00000000 000003e8 0000000000001234 00000000 00 00",
-        "00000000 000003e8 0000000000000000 00000000 00"}) {
-    EXPECT_THAT(error_of(read_greeting(bytes(wrong))), HasSubstr("does not make sense")) << wrong;
-  }
-}
-
 TEST(ZookeeperReplies, TellOfNoNodeThatWasNotAskedFor) {
   const auto made = [](Request::Kind kind, std::string_view asked, std::string_view path) {
     return error_of(
@@ -78,21 +68,6 @@ TEST(ZookeeperReplies, TellOfNoNodeThatWasNotAskedFor) {
     EXPECT_THAT(made(Kind::make_sequential, "/l/n-", path), HasSubstr("does not make sense"))
         << path;
     EXPECT_THAT(made(Kind::make, "/l/n", path), HasSubstr("does not make sense")) << path;
-  }
-}
-
-TEST(ZookeeperReplies, AreNothingElse) {
-  using Kind = Request::Kind;
-  const std::string stat = bytes(kStat);
-  for (const Kind kind : {Kind::make, Kind::make_ephemeral, Kind::make_sequential, Kind::children,
-                          Kind::look, Kind::exists, Kind::sync, Kind::remove}) {
-    for (const std::string& wrong :
-         {std::string("x"), stat + "x", stat.substr(1), bytes("7fffffff"), bytes("fffffff0"),
-          bytes("00000002 00000000"), bytes("00000001 00000003 612f62"),
-          bytes("00000001 00000000")}) {
-      EXPECT_THAT(error_of(reply_to(kind, "/l", wrong)), HasSubstr("does not make sense"))
-          << name_of(kind) << " " << wrong.size();
-    }
   }
 }
 
@@ -147,13 +122,6 @@ TEST(ZookeeperQueue, NumbersAreTheLastTenDigits) {
   for (const char* name : {"", "x", "x-000000004", "x-00000000x2", "x--000000001", "x-+00000001"}) {
     EXPECT_FALSE(sequence_of(name)) << name;
   }
-}
-
-TEST(ZookeeperQueue, AMissingNodeHasNoPlace) {
-  const std::vector<std::string> children{"a-0000000001"};
-  EXPECT_FALSE(place_among(children, "b-0000000001").there) << "another's number";
-  EXPECT_FALSE(place_among({}, "a-0000000001").there);
-  EXPECT_FALSE(place_among(children, "a-").there);
 }
 
 TEST(ZookeeperVersion, IsReadFromTheAnswer) {

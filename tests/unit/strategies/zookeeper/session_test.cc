@@ -372,31 +372,6 @@ TEST_F(SessionTest, WhatNobodyCanHaveSentCostsTheConnectionAndNothingElse) {
   }
 }
 
-TEST_F(SessionTest, PacketsHaveABound) {
-  for (const std::int64_t length :
-       {std::int64_t{-1}, std::int64_t{5} << 20, std::int64_t{1} << 31}) {
-    connect();
-    ensemble_.push_raw(number(length, 4));
-    session_->keep(keepers_);
-    EXPECT_FALSE(session_->connected()) << length;
-    EXPECT_TRUE(call(Request::Kind::exists, "/l")) << length;
-  }
-}
-
-TEST_F(SessionTest, AnswersMayComeInPieces) {
-  connect();
-  ensemble_.server("one").answers = false;
-  const std::string packet = number(1, 4) + number(1, 8) + number(-101, 4);
-  const std::string framed = text(packet);
-  for (std::size_t i = 0; i < framed.size(); ++i) {
-    clock_.at(clock_.now() + milliseconds(1 + i),
-              [&, byte = framed.substr(i, 1)] { ensemble_.push_raw(byte); });
-  }
-  const auto answer = call(Request::Kind::exists, "/l");
-  ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(answer->front().code, Code::no_node);
-}
-
 TEST_F(SessionTest, LateAnswersBelongToTheCallThatWasGivenUp) {
   connect();
   ensemble_.server("one").answers = false;
@@ -436,25 +411,6 @@ TEST_F(SessionTest, ServersAreTriedInAnOrderOfItsOwn) {
     first.insert(ensemble_.host());
   }
   EXPECT_EQ(first.size(), 3U);
-}
-
-TEST_F(SessionTest, IsEndedAtTheServer) {
-  connect();
-  const auto lease = lease_on("/l");
-  const std::int64_t id = session_->id();
-  session_->close();
-  EXPECT_TRUE(ensemble_.is_over(id));
-  EXPECT_TRUE(lease->lost_at());
-  EXPECT_EQ(ensemble_.count(FakeEnsemble::kClose), 1);
-}
-
-TEST_F(SessionTest, ClosingDoesNotWaitForAServerThatIsSilent) {
-  connect();
-  ensemble_.server("one").answers = false;
-  ASSERT_FALSE(call(Request::Kind::exists, "/l"));
-  const TimePoint begun = clock_.now();
-  session_->close();
-  EXPECT_EQ(clock_.now(), begun);
 }
 
 TEST_F(SessionTest, ACallWaitsInOnePieceAndAStopLosesNothing) {

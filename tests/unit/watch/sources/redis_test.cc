@@ -132,42 +132,6 @@ TEST_F(TrackedKey, AnEndAfterItsTtlIsAnExpiry) {
   EXPECT_EQ(only(change(1, free_key(), 1002)).ended, Ending::expired);
 }
 
-TEST_F(TrackedKey, ARenewalMovesItsEnd) {
-  change(1, held_by("a", 1000), 0);
-  change(1, held_by("a", 1000), 500);
-  book_.expire(at(1010));
-  EXPECT_TRUE(book_.nothing_waits());
-}
-
-TEST_F(TrackedKey, TheExpiryOfWhatWasGivenBackIsForgotten) {
-  constexpr int kHour = 3'600'000;
-  for (int ms = 0; ms < 1000; ++ms) {
-    change(1, held_by("a", kHour), ms);
-    change(1, free_key(), ms);
-  }
-  EXPECT_GT(book_.next_expiry(), at(kHour + 500));
-}
-
-TEST_F(TrackedKey, OfAHoldingThatOneMessageToldNothingStays) {
-  EXPECT_THAT(change(1, free_key(), 0), IsEmpty());
-  book_.expire(at(500));
-  EXPECT_EQ(book_.size(), 1U) << "the message of its release may still come";
-  book_.expire(at(1500));
-  EXPECT_EQ(book_.size(), 0U);
-}
-
-TEST_F(TrackedKey, OfAShortHoldingBothMessagesAreAwaited) {
-  EXPECT_THAT(change(1, free_key(), 0), IsEmpty());
-  EXPECT_EQ(only(change(1, free_key(), 1)).changes, 2U);
-}
-
-TEST_F(TrackedKey, ALookAheadOfItsMessageWaitsForThat) {
-  change(1, held_by("a"), 0);
-  book_.found("k", at(10));
-  EXPECT_THAT(look(free_key(), 10), IsEmpty());
-  EXPECT_EQ(only(change(1, free_key(), 11)).changes, 1U);
-}
-
 TEST_F(TrackedKey, ALateLookIsNoTimeAndWhatItMergesIsMissed) {
   const Sighting prompt = only(change(1, held_by("a"), 0));
   EXPECT_FALSE(prompt.late || prompt.first_look);
@@ -198,12 +162,6 @@ TEST(RedisBook, WhatWasThereBeforeTheWatchBeganUnseen) {
   const Sighting old = only(book.looked("old", KeyKind::text, held_by("a"), at(2040), at(2040)));
   EXPECT_TRUE(old.first_look) << "the change may have been a renewal";
   EXPECT_EQ(book.first_looks_left(), 0U);
-}
-
-TEST_F(TrackedKey, AHoldingWithinOneMessageIsCounted) {
-  EXPECT_THAT(change(1, free_key(), 0), IsEmpty());
-  book_.expire(at(1500));
-  EXPECT_EQ(only(book_.take_ready()).changes, 2U);
 }
 
 TEST(RedisBook, HeldKeysComeFirstThenTheLatestChanges) {
@@ -296,15 +254,6 @@ TEST_F(NotifiedKey, ALockThatIsGoneWithoutAnEventHasNoKnownEnd) {
   const Sighting gone = only(look(free_key(), 100));
   EXPECT_TRUE(gone.late);
   EXPECT_FALSE(gone.ended);
-}
-
-TEST_F(NotifiedKey, AValueThatIsNoLockIsReportedAfterALookOnly) {
-  hear(KeyEvent::written, 0);
-  look(std::nullopt, 1);
-  book_.take_ready();
-  hear(KeyEvent::written, 10);
-  EXPECT_THAT(book_.take_ready(), IsEmpty());
-  EXPECT_EQ(only(look(held_by("a"), 11)).changes, 1U) << "now it is one";
 }
 
 TEST(RedisBook, HasABound) {
