@@ -1,6 +1,7 @@
 #include "simulate/calibration.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "results/stats/load_figures.h"
@@ -78,21 +79,34 @@ double nearer(double want, double have) {
   return std::clamp(want / std::max(have, kLeast), 1 / kFactor, kFactor);
 }
 
+/// Sets the servers' time for a request, on which their work depends linearly.
+tl::expected<void, std::string> fit_servers(Plan& plan, double wanted) {
+  constexpr Duration kTried = std::chrono::microseconds(10);
+  std::array<double, 2> seen{};
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    plan.calibration->per_request = kTried * static_cast<int>(i);
+    const auto played = play(plan);
+    if (!played) return tl::unexpected(played.error());
+    seen[i] = played->servers;
+  }
+  const double per_request = (wanted - seen[0]) / std::max(seen[1] - seen[0], 1e-9);
+  plan.calibration->per_request = to_duration(seconds(kTried) * std::max(0.0, per_request));
+  return {};
+}
+
 tl::expected<Calibration, std::string> fit(Plan plan, const Times& wanted) {
   constexpr int kSteps = 12;
   constexpr double kLeast = 100e-9, kMost = 1, kLeastSpread = 1.01, kMostSpread = 100;
   double median = 25e-6, spread = 4;  // of the delay: its p99 in relation to its median
   Calibration& now = plan.calibration.emplace();
-  now.per_command = std::chrono::microseconds(4);
+  now.delay = DurationDistribution::constant(to_duration(median));
+  if (wanted.servers > 0) {
+    if (auto set = fit_servers(plan, wanted.servers); !set) return tl::unexpected(set.error());
+  }
   for (int step = 0; step < kSteps; ++step) {
     now.delay = DurationDistribution::lognormal(to_duration(median), to_duration(median * spread));
     const auto seen = play(plan);
     if (!seen) return tl::unexpected(seen.error());
-    if (step == 0 && wanted.servers > 0 && seen->servers > 0) {
-      const double command = seconds(now.per_command) * wanted.servers / seen->servers;
-      now.per_command = std::max(Duration(1), to_duration(command));
-      continue;
-    }
     median = std::clamp(median * nearer(wanted.p50, seen->p50), kLeast, kMost);
     const double tail = nearer(wanted.p99 / wanted.p50 - 1, seen->p99 / seen->p50 - 1);
     spread = std::clamp(1 + (spread - 1) * tail, kLeastSpread, kMostSpread);

@@ -36,7 +36,6 @@ RedisSettings redis_settings(const Plan& plan) {
   const bool fails_over = plan.faults.any(Disturbance::failover);
   settings.may_die = fails_over || plan.faults.any(Disturbance::store_kill);
   if (!plan.strategy->traits.needs_replicas && !fails_over) settings.replicas = 0;
-  if (plan.calibration) settings.per_command = plan.calibration->per_command;
   return settings;
 }
 
@@ -51,11 +50,8 @@ constexpr std::array kStores{
     SimulatedStore{.backend = "memcached",
                    .port = 11211,
                    .make = [](World& world, Network& network, int number, int region,
-                              const Plan& plan) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<MemcachedNode>(world, network, number, region,
-                                                            plan.calibration
-                                                                ? plan.calibration->per_command
-                                                                : MemcachedNode::kPerCommand);
+                              const Plan& /*plan*/) -> std::unique_ptr<StoreServer> {
+                     return std::make_unique<MemcachedNode>(world, network, number, region);
                    }},
 };
 
@@ -207,6 +203,7 @@ class Simulation final : public loadgen::ClientHosts {
       nodes_.push_back(
           store_of(*plan_.strategy)->make(world_, network_, number, region_of(number), plan_));
       nodes_.back()->clock = draw_clock();
+      if (plan_.calibration) nodes_.back()->per_request = plan_.calibration->per_request;
       servers_.push_back(nodes_.back().get());
     }
     for (int client = 0; client < plan_.workload.clients; ++client) {

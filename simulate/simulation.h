@@ -33,9 +33,11 @@ class Watcher {
   virtual void ended(const Nodes& nodes) = 0;
 };
 
-/// Times of a real machine, in place of the models' own.
+/// Times of a real machine.
 struct Calibration {
-  Duration per_command{};        ///< of the server's processor
+  /// Of the server's processor, for what a client sends at once: waking up, reading and answering,
+  /// beside the commands themselves.
+  Duration per_request{};
   DurationDistribution delay{};  ///< of a message, one way, on one machine
 };
 

@@ -40,9 +40,14 @@ void StoreServer::closed(const std::shared_ptr<Wire>& wire) {
 }
 
 void StoreServer::schedule(const std::shared_ptr<Wire>& wire) {
-  if (!frozen_ && busy_until_ <= world_.now() && ready_.empty()) return work(wire);
+  if (!frozen_ && busy_until_ <= world_.now() && ready_.empty()) return serve(wire);
   ready_.push_back(wire);
   if (ready_.size() == 1) await_turn();
+}
+
+void StoreServer::serve(const std::shared_ptr<Wire>& wire) {
+  spend(per_request);
+  work(wire);
 }
 
 /// Of the next connection that is ready; thaw() calls it for a frozen server.
@@ -52,7 +57,7 @@ void StoreServer::await_turn() {
     if (life != life_ || frozen_ || ready_.empty()) return;
     const std::shared_ptr<Wire> wire = std::move(ready_.front());
     ready_.pop_front();
-    if (wire->session != nullptr) work(wire);
+    if (wire->session != nullptr) serve(wire);
     await_turn();
   });
 }

@@ -21,6 +21,7 @@ class StoreServer : public Server {
   StoreServer& operator=(const StoreServer&) = delete;
 
   Clock clock;
+  Duration per_request{};  ///< of its thread, for each turn of a connection
 
   void accept(const std::shared_ptr<Wire>& wire) final;
   void arrive(const std::shared_ptr<Wire>& wire, std::string bytes) final;
@@ -68,6 +69,7 @@ class StoreServer : public Server {
   Network& network_;
 
  private:
+  void serve(const std::shared_ptr<Wire>& wire);
   void await_turn();
 
   bool alive_ = true, frozen_ = false;

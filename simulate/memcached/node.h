@@ -13,12 +13,7 @@ namespace lockbench::simulate {
 /// A memcached server. It keeps nothing on disk, and has no replicas.
 class MemcachedNode final : public StoreServer {
  public:
-  /// The processor's time for a command; memcached's threads are modelled as one. By default as
-  /// much less than Redis's as in results/reference/alone.json.
-  static constexpr Duration kPerCommand = std::chrono::microseconds(3);
-
-  MemcachedNode(World& world, Network& network, int number, int region,
-                Duration per_command = kPerCommand);
+  MemcachedNode(World& world, Network& network, int number, int region);
 
   void restart() override;
   bool evict(bool only_volatile) override;
@@ -33,7 +28,6 @@ class MemcachedNode final : public StoreServer {
   /// Its count of seconds.
   std::int64_t second() const;
 
-  const Duration per_command_;
   TimePoint started_;
   MemcachedModel data_;
 };
