@@ -321,6 +321,7 @@ std::string why_not(const Descriptor& strategy) {
 
 tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,
                                             const std::stop_token& stop) {
+  if (store_of(*plan.strategy) == nullptr) return tl::unexpected(why_not(*plan.strategy));
   fibers::Stacks stacks(fibers::StackSize{.bytes = std::size_t{128} * 1024});
   auto scheduler = fibers::Scheduler::make(stacks, fibers::Time::virtual_time);
   if (!scheduler) return tl::unexpected(scheduler.error());
