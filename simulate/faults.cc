@@ -244,7 +244,7 @@ void FaultPlayer::strike_servers(const RandomFault& fault, TimePoint until) {
   const std::size_t first = any_of(nodes);
   const auto count = std::min<std::size_t>(static_cast<std::size_t>(fault.servers), nodes.size());
   for (std::size_t i = 0; i < count; ++i) {
-    RedisNode& node = *nodes[(first + i) % nodes.size()];
+    StoreServer& node = *nodes[(first + i) % nodes.size()];
     switch (fault.kind) {
       case Disturbance::store_kill:
         node.kill();

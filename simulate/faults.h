@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "loadgen/run/fault.h"
-#include "simulate/redis/node.h"
+#include "simulate/store_server.h"
 
 namespace lockbench::simulate {
 

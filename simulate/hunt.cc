@@ -35,7 +35,9 @@ struct Scene {
 class Painter {
  public:
   Painter(const Descriptor& strategy, std::uint64_t seed)
-      : traits_(strategy.traits), random_(seed, kScene) {
+      : traits_(strategy.traits),
+        has_databases_(strategy.backend == "redis"),
+        random_(seed, kScene) {
     scene_.plan.strategy = &strategy;
   }
 
@@ -106,7 +108,7 @@ class Painter {
   void draw_servers() {
     const bool quorum = traits_.nodes > 1;
     load().nodes = any_of({3, 5});
-    scene_.uses.databases = one_in(2) && !quorum ? 2 : 1;
+    scene_.uses.databases = one_in(2) && !quorum && has_databases_ ? 2 : 1;
     scene_.uses.keys = load().keys = scene_.uses.databases * (one_in(4) ? 2 : 1);
     scene_.terms.keys = load().keys;
     RedisSettings& redis = scene_.plan.redis;
@@ -156,6 +158,7 @@ class Painter {
   }
 
   const Traits& traits_;
+  const bool has_databases_;
   Random random_;
   Scene scene_;
 };

@@ -260,7 +260,7 @@ void Judge::serves(int client, std::string_view name, std::string_view command) 
   });
   // The release may come between a renewal's read and its write, which then changes nothing.
   bool& began = reads_[{client, std::string(name)}];
-  if (command == "GET") {
+  if (command == "GET" || command == "gets") {
     began = held;
     return;
   }

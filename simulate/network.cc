@@ -37,26 +37,22 @@ DurationDistribution delay_between(int a, int b) {
   return DurationDistribution::lognormal(duration(delay.median_ms), duration(delay.p99_ms));
 }
 
-/// Draws of a delay that were made in advance: the logarithms of a lognormal would be a tenth of
-/// the time of a simulation.
-class DelaySample {
- public:
-  explicit DelaySample(const DurationDistribution& delay) {
-    Random random(1);
-    for (Duration& draw : draws_) draw = delay.draw(random);
-  }
-  Duration draw(Random& random) const { return draws_[random() % draws_.size()]; }
+/// Draws of a delay that are made in advance: the logarithms of a lognormal would be a tenth of the
+/// time of a simulation.
+std::vector<Duration> sample_of(const DurationDistribution& delay) {
+  constexpr std::size_t kDraws = 8192;
+  Random random(1);
+  std::vector<Duration> draws(kDraws);
+  for (Duration& draw : draws) draw = delay.draw(random);
+  return draws;
+}
 
- private:
-  std::array<Duration, 8192> draws_;
-};
-
-const DelaySample& known_delay(int from, int to) {
+const std::vector<Duration>& known_delay(int from, int to) {
   static const auto kDelays = [] {
-    std::vector<DelaySample> made;
+    std::vector<std::vector<Duration>> made;
     for (int a = 0; a < static_cast<int>(kNames.size()); ++a) {
       for (int b = 0; b < static_cast<int>(kNames.size()); ++b)
-        made.emplace_back(delay_between(a, b));
+        made.push_back(sample_of(delay_between(a, b)));
     }
     return made;
   }();
@@ -84,8 +80,16 @@ tl::expected<int, std::string> find_region(std::string_view name) {
 
 std::string_view region_name(int region) { return kNames.at(static_cast<std::size_t>(region)); }
 
+Network::Network(World& world, Duration added,
+                 const std::optional<DurationDistribution>& on_one_machine)
+    : world_(world), added_(added) {
+  if (on_one_machine) on_one_machine_ = sample_of(*on_one_machine);
+}
+
 Duration Network::draw(int from, int to) {
-  Duration delay = known_delay(from, to).draw(world_.random()) + added_ / 2;
+  const bool measured = !on_one_machine_.empty() && from == kLocalRegion && to == kLocalRegion;
+  const std::vector<Duration>& draws = measured ? on_one_machine_ : known_delay(from, to);
+  Duration delay = draws[world_.random()() % draws.size()] + added_ / 2;
   if (loss_ <= 0) return delay;
   Duration again = kFirstRetransmission;
   for (int lost = 0; lost < kMostRetransmissions && loadgen::draw_unit(world_.random()) < loss_;

@@ -39,8 +39,10 @@ class Relay {
 /// lost packet comes later. Delays are drawn for each message.
 class Network {
  public:
-  /// `added`: to each round trip.
-  Network(World& world, Duration added) : world_(world), added_(added) {}
+  /// `added`: to each round trip. `on_one_machine`: the delay of a message within a machine, if it
+  /// is known.
+  Network(World& world, Duration added,
+          const std::optional<DurationDistribution>& on_one_machine = std::nullopt);
 
   /// Calls `arrive` when a message that leaves at `departs` has come through.
   void send(Wire& wire, Way way, TimePoint departs, std::function<void()> arrive);
@@ -75,6 +77,7 @@ class Network {
 
   World& world_;
   Duration added_;
+  std::vector<Duration> on_one_machine_;  ///< draws of that delay; none: it is not known
   double loss_ = 0;
   int blocks_made_ = 0;
   std::map<int, Block> blocks_;

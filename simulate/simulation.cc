@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "loadgen/run/local_crew.h"
 #include "results/stats/statistics.h"
 #include "simulate/lock_view.h"
+#include "simulate/memcached/node.h"
 #include "simulate/spoilt_counter.h"
 #include "strategies/registry.h"
 
@@ -21,13 +23,51 @@ using loadgen::Timing;
 
 constexpr double kProgressSteps = 100;
 
+/// The stores that can be simulated.
+struct SimulatedStore {
+  std::string_view backend;
+  int port;
+  std::unique_ptr<StoreServer> (*make)(World& world, Network& network, int number, int region,
+                                       const Plan& plan);
+};
+
+RedisSettings redis_settings(const Plan& plan) {
+  RedisSettings settings = plan.redis;
+  const bool fails_over = plan.faults.any(Disturbance::failover);
+  settings.may_die = fails_over || plan.faults.any(Disturbance::store_kill);
+  if (!plan.strategy->traits.needs_replicas && !fails_over) settings.replicas = 0;
+  return settings;
+}
+
+constexpr std::array kStores{
+    SimulatedStore{.backend = "redis",
+                   .port = 6379,
+                   .make = [](World& world, Network& network, int number, int region,
+                              const Plan& plan) -> std::unique_ptr<StoreServer> {
+                     return std::make_unique<RedisNode>(world, network, number, region,
+                                                        redis_settings(plan));
+                   }},
+    SimulatedStore{.backend = "memcached",
+                   .port = 11211,
+                   .make = [](World& world, Network& network, int number, int region,
+                              const Plan& /*plan*/) -> std::unique_ptr<StoreServer> {
+                     return std::make_unique<MemcachedNode>(world, network, number, region);
+                   }},
+};
+
+const SimulatedStore* store_of(const Descriptor& strategy) {
+  const auto* const found = std::ranges::find(kStores, strategy.backend, &SimulatedStore::backend);
+  return found == kStores.end() ? nullptr : found;
+}
+
 class Simulation final : public loadgen::ClientHosts {
  public:
   Simulation(const Plan& plan, std::uint64_t seed)
       : plan_(plan),
         run_plan_(run_plan_of(plan, seed)),
         world_(seed, plan.trace),
-        network_(world_, plan.workload.rtt),
+        network_(world_, plan.workload.rtt,
+                 plan.calibration ? std::optional(plan.calibration->delay) : std::nullopt),
         env_(make_system_env(world_.random()())),
         run_(loadgen::make_run(run_plan_, *plan.strategy, 1, 1, {.clients = plan.workload.clients},
                                *env_)),
@@ -77,6 +117,7 @@ class Simulation final : public loadgen::ClientHosts {
     loadgen::record_services(run, *services, nullptr);
     services->provide<redis::ConnectionFactory>(
         redis::make_connection_factory_on(*dialers_[index(client)]));
+    services->provide<Dialer>(dialers_[index(client)]);
     const auto make = [this, &host,
                        random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {
       auto env = std::make_unique<HostEnv>(host, (*random)(), true);
@@ -135,7 +176,8 @@ class Simulation final : public loadgen::ClientHosts {
     const int nodes = plan.strategy->traits.nodes > 1 ? plan.workload.nodes : 1;
     auto& urls = run.endpoints[server_set(*plan.strategy)];
     for (int node = 0; node < nodes; ++node) {
-      urls.push_back(fmt::format("redis://redis-{}:6379", node));
+      const SimulatedStore& store = *store_of(*plan.strategy);
+      urls.push_back(fmt::format("{0}://{0}-{1}:{2}", store.backend, node, store.port));
     }
     return run;
   }
@@ -155,22 +197,19 @@ class Simulation final : public loadgen::ClientHosts {
   }
 
   void make_machines() {
-    RedisSettings settings = plan_.redis;
-    const bool fails_over = plan_.faults.any(Disturbance::failover);
-    settings.may_die = fails_over || plan_.faults.any(Disturbance::store_kill);
-    if (!plan_.strategy->traits.needs_replicas && !fails_over) settings.replicas = 0;
     const std::size_t nodes = run_plan_.endpoints.begin()->second.size();
     for (std::size_t node = 0; node < nodes; ++node) {
       const int number = static_cast<int>(node);
       nodes_.push_back(
-          std::make_unique<RedisNode>(world_, network_, number, region_of(number), settings));
+          store_of(*plan_.strategy)->make(world_, network_, number, region_of(number), plan_));
       nodes_.back()->clock = draw_clock();
+      if (plan_.calibration) nodes_.back()->per_request = plan_.calibration->per_request;
       servers_.push_back(nodes_.back().get());
     }
     for (int client = 0; client < plan_.workload.clients; ++client) {
       hosts_.push_back(
           std::make_unique<Host>(world_, client, region_of(client), draw_clock(), plan_.pauses));
-      dialers_.push_back(std::make_unique<SimulatedDialer>(*hosts_.back(), network_, servers_));
+      dialers_.push_back(std::make_shared<SimulatedDialer>(*hosts_.back(), network_, servers_));
     }
   }
 
@@ -226,6 +265,7 @@ class Simulation final : public loadgen::ClientHosts {
                     .lost_fenced = spoilt.lost_fenced(),
                     .acquired = histograms[Timing::acquired].snapshot(),
                     .cut = run_.recorder.censored(Phase::measured, Timing::acquired),
+                    .released = histograms[Timing::release].snapshot(),
                     .by_region = by_region_,
                     .errors = run_.recorder.failures()};
     for (LockView& lock : locks_) {
@@ -233,6 +273,7 @@ class Simulation final : public loadgen::ClientHosts {
       outcome.outage += lock.outage();
       outcome.longest_outage = std::max(outcome.longest_outage, lock.longest());
     }
+    for (const auto& node : nodes_) outcome.servers_worked += node->worked();
     return outcome;
   }
 
@@ -244,7 +285,7 @@ class Simulation final : public loadgen::ClientHosts {
   Nodes nodes_;
   std::vector<Server*> servers_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  std::vector<std::unique_ptr<SimulatedDialer>> dialers_;  ///< of the hosts
+  std::vector<std::shared_ptr<SimulatedDialer>> dialers_;  ///< of the hosts
   loadgen::RunShared run_;                                 ///< its services use the machines
   std::vector<LockView> locks_;
   std::vector<int> holding_;  ///< locks, by client
@@ -274,11 +315,13 @@ results::Estimate estimate(std::span<const Outcome> outcomes, double events, dou
 std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
   if (strategy.traits.updates) return "it takes no lock that a fault could break";
-  return strategy.backend == "redis" ? "" : "only strategies on Redis can be simulated so far";
+  if (store_of(strategy) != nullptr) return "";
+  return "only strategies on Redis and memcached can be simulated so far";
 }
 
 tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,
                                             const std::stop_token& stop) {
+  if (store_of(*plan.strategy) == nullptr) return tl::unexpected(why_not(*plan.strategy));
   fibers::Stacks stacks(fibers::StackSize{.bytes = std::size_t{128} * 1024});
   auto scheduler = fibers::Scheduler::make(stacks, fibers::Time::virtual_time);
   if (!scheduler) return tl::unexpected(scheduler.error());

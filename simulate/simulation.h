@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -14,6 +15,7 @@
 #include "loadgen/run/workload.h"
 #include "results/file/model.h"
 #include "simulate/faults.h"
+#include "simulate/redis/node.h"
 
 namespace lockbench::simulate {
 
@@ -31,6 +33,14 @@ class Watcher {
   virtual void ended(const Nodes& nodes) = 0;
 };
 
+/// Times of a real machine.
+struct Calibration {
+  /// Of the server's processor, for what a client sends at once: waking up, reading and answering,
+  /// beside the commands themselves.
+  Duration per_request{};
+  DurationDistribution delay{};  ///< of a message, one way, on one machine
+};
+
 /// One strategy under one workload, on simulated machines.
 struct Plan {
   const Descriptor* strategy = nullptr;
@@ -39,6 +49,7 @@ struct Plan {
   std::vector<Pauses> pauses{};
   Faults faults{};
   RedisSettings redis{};
+  std::optional<Calibration> calibration{};
   OrderPlan orders{};
   // Of each seed.
   Watcher* watcher = nullptr;       ///< may be null
@@ -62,7 +73,8 @@ struct Outcome {
   std::uint64_t lost = 0, lost_fenced = 0;
   /// Time that free locks were wanted in vain, summed over the keys, and the longest.
   Duration outage{}, longest_outage{};
-  loadgen::HistogramSnapshot acquired{}, cut{};
+  loadgen::HistogramSnapshot acquired{}, cut{}, released{};
+  Duration servers_worked{};  ///< of all servers together, warm-up included
   std::vector<loadgen::HistogramSnapshot> by_region{};  ///< grants, as Plan::regions
   std::vector<std::string> errors{};
 };

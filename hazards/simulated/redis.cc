@@ -110,7 +110,7 @@ void SimulatedRedis::cut_replication() {
 void SimulatedRedis::fail_over() {
   first().kill();
   PlayClock::sleep_for(kStart);
-  first().fail_over(0);
+  first().promote(0);
   PlayClock::sleep_for(kStart);
 }
 

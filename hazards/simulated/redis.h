@@ -9,12 +9,14 @@
 
 namespace lockbench::hazards {
 
+using RedisNodes = std::vector<std::unique_ptr<simulate::RedisNode>>;
+
 /// Simulated Redis servers as a play sees them. What they cannot have is refused as by
 /// PrivateStore.
 class SimulatedRedis final : public deployment::PrivateStore {
  public:
   /// The nodes, of which faults strike the first, must outlive it.
-  SimulatedRedis(simulate::Nodes& nodes, const deployment::StoreRequest& request)
+  SimulatedRedis(RedisNodes& nodes, const deployment::StoreRequest& request)
       : PrivateStore("redis"), nodes_(nodes), replicas_(settings_of(request, true).replicas) {}
 
   /// The first node or another one. Throws deployment::NotOffered for what is not simulated.
@@ -43,7 +45,7 @@ class SimulatedRedis final : public deployment::PrivateStore {
  private:
   simulate::RedisNode& first() { return *nodes_.front(); }
 
-  simulate::Nodes& nodes_;
+  RedisNodes& nodes_;
   const int replicas_;
 };
 

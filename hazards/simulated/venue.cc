@@ -63,7 +63,7 @@ class SimulatedVenue final : public Venue {
   simulate::World world_;
   simulate::Network network_;
   simulate::RedisNode counter_;
-  simulate::Nodes nodes_;
+  RedisNodes nodes_;
   std::vector<simulate::Server*> servers_;
   std::vector<std::unique_ptr<simulate::Host>> hosts_;
   std::vector<std::unique_ptr<simulate::SimulatedDialer>> dialers_;  ///< of the hosts

@@ -128,7 +128,8 @@ LOCKBENCH_DESCRIBE(Capacity, strategy, objective, clients, keys, lowest, highest
 
 LOCKBENCH_DESCRIBE(Estimate, value, low, high)
 LOCKBENCH_DESCRIBE(SimulatedRegion, region, acquire)
-LOCKBENCH_DESCRIBE(Simulation, strategy, clients, keys, seeds, first_seed, sections,
+LOCKBENCH_DESCRIBE(SweptValue, option, value, (seconds), (number))
+LOCKBENCH_DESCRIBE(Simulation, strategy, (swept), clients, keys, seeds, first_seed, sections,
                    simulated_seconds, violations, per_million, per_year, causes, lost_updates,
                    lost_updates_fenced, availability, longest_outage_seconds, acquire, regions,
                    errors)

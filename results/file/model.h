@@ -138,10 +138,17 @@ struct SimulatedRegion {
   Distribution acquire;
 };
 
+/// What a sweep set an option to.
+struct SweptValue {
+  std::string option, value;                  ///< as on the command line
+  std::optional<double> seconds{}, number{};  ///< if it is a length of time, or a number
+};
+
 /// One strategy, on simulated machines, with several seeds. A violation is a grant while another
 /// client held the lock in a mode that excludes it.
 struct Simulation {
   std::string strategy;
+  std::optional<SweptValue> swept{};  ///< only of a sweep
   std::uint64_t clients = 0, keys = 0;
   std::uint64_t seeds = 0, first_seed = 0;
   std::uint64_t sections = 0;

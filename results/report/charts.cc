@@ -228,6 +228,41 @@ std::vector<Chart> sweep_charts(const Result& result) {
   return {std::move(p99), std::move(rate)};
 }
 
+std::vector<Chart> sweep_charts(const std::vector<Simulation>& simulations) {
+  const auto at = [](const Simulation& one) -> std::optional<double> {
+    if (!one.swept) return std::nullopt;
+    return one.swept->seconds ? one.swept->seconds : one.swept->number;
+  };
+  const auto first = std::ranges::find_if(
+      simulations, [&](const Simulation& one) { return at(one).value_or(0) > 0; });
+  if (first == simulations.end()) return {};
+  const std::string option = clip(printable(first->swept->option), kMostName);
+  const Chart::Axis x{option, first->swept->seconds.has_value()};
+  Chart violations{.title = "Grants to two holders by " + option,
+                   .x = x,
+                   .y = {"per million sections", false, Scale::linear}};
+  Chart unavailable{.title = "Unavailability by " + option,
+                    .note = "Share of the time in which a free lock was wanted in vain.",
+                    .x = x,
+                    .y = {"percent of the time", false, Scale::linear}};
+  for (const auto& [strategy, points] : grouped(simulations, &Simulation::strategy)) {
+    if (violations.lines.size() == kMostStrategies) break;
+    const bool at_first = violations.lines.size() < kMostShown;
+    Chart::Line broken{strategy, {}, at_first}, away{strategy, {}, at_first};
+    for (const Simulation* one : points) {
+      const double value = at(*one).value_or(0);
+      if (!(value > 0) || broken.points.size() == kMostPoints) continue;
+      broken.points.emplace_back(value, one->per_million.value);
+      away.points.emplace_back(value, 100 * (1 - one->availability));
+    }
+    std::ranges::sort(broken.points, {}, &Point::first);
+    std::ranges::sort(away.points, {}, &Point::first);
+    violations.lines.push_back(std::move(broken));
+    unavailable.lines.push_back(std::move(away));
+  }
+  return {std::move(violations), std::move(unavailable)};
+}
+
 std::string to_json(const std::vector<Chart>& charts) {
   Json document = Json::array();
   for (const Chart& chart : charts) document.push_back(write(chart));

@@ -63,6 +63,9 @@ std::vector<Chart> charts_of(const Result& result);
 /// Of a sweep of rates or clients: the p99 and the throughput at each. A result of one named load.
 std::vector<Chart> sweep_charts(const Result& result);
 
+/// Of a sweep of simulations, if its values are numbers: violations and unavailability at each.
+std::vector<Chart> sweep_charts(const std::vector<Simulation>& simulations);
+
 /// JSON that can stand inside an HTML element: no "<", ">" or "&", ASCII only. NaN becomes null.
 std::string to_json(const std::vector<Chart>& charts);
 

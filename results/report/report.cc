@@ -113,7 +113,13 @@ class Page {
 
   /// Each load has its own charts: figures of different loads do not belong into one chart.
   void add_charts(const Result& result) {
-    if (result.runs.empty()) return;
+    if (result.runs.empty()) {
+      const std::vector<Simulation> none;
+      for (Chart& chart : sweep_charts(result.simulation.value_or(none))) {
+        add_chart(std::move(chart), "");
+      }
+      return;
+    }
     const bool several = has_several_loads(result);
     std::vector<Result> loads = several ? split_by_load(result) : std::vector{result};
     // The charts compare strategies, not the points of an experiment or a sweep.

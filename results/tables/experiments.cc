@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
+#include "results/file/loads.h"
 #include "results/tables/runs.h"
 #include "results/tables/text.h"
 
@@ -222,14 +224,30 @@ Cell estimate_cell(const Estimate& estimate) {
                            : fmt::format("{} (up to {})", value, human_number(estimate.high))};
 }
 
+/// "ttl 3s"; empty if it is no point of a sweep.
+std::string swept_text(const Simulation& one) {
+  return one.swept ? one.swept->option + " " + one.swept->value : "";
+}
+
+/// Its strategy, and its point of a sweep.
+std::string name_of(const Simulation& one) {
+  return one.swept ? fmt::format("{} with {}", one.strategy, swept_text(one)) : one.strategy;
+}
+
+std::string unavailable_text(const Simulation& one) {
+  return fmt::format("{:.3g} %", 100 * (1 - one.availability));
+}
+
 }  // namespace
 
 Table simulation_table(const std::vector<Simulation>& simulations) {
   const auto acquire = [](double Distribution::*figure) {
     return [figure](const Simulation& one) { return figure_cell(one.acquire, figure); };
   };
-  static const std::vector<Field<Simulation>> fields{
+  std::vector<Field<Simulation>> fields{
       {{"strategy", "", "strategy"}, &Simulation::strategy},
+      {{"swept", "", "with", Unit::text, 0, Show::if_any},
+       [](const Simulation& one) { return Cell(swept_text(one)); }},
       {{"seeds", "", "seeds", Unit::count, 6}, &Simulation::seeds},
       {{"simulated_seconds", "", "time", Unit::seconds, 5}, &Simulation::simulated_seconds},
       {{"sections", "", "sections", Unit::count, 4}, &Simulation::sections},
@@ -245,13 +263,54 @@ Table simulation_table(const std::vector<Simulation>& simulations) {
        [](const Simulation& one) -> Cell {
          return {one.availability, Tone::plain, fmt::format("{:.5g} %", 100 * one.availability)};
        }},
+      {{"unavailability", "", "unavailable", Unit::share, 0, Show::if_asked},
+       [](const Simulation& one) -> Cell {
+         return {1 - one.availability, Tone::plain, unavailable_text(one)};
+       }},
       {{"longest_outage_seconds", "longest", "outage", Unit::seconds, 3},
        &Simulation::longest_outage_seconds},
       {{"acquire_p50_seconds", "acquire", "p50", Unit::seconds, 2}, acquire(&Distribution::p50)},
       {{"acquire_p99_seconds", "acquire", "p99", Unit::seconds, 2}, acquire(&Distribution::p99)},
       {{"acquire_max_seconds", "acquire", "max", Unit::seconds, 7}, acquire(&Distribution::max)},
   };
+  // Of a sweep: the curves over its values.
+  static constexpr std::array<std::string_view, 9> kCurves{
+      "strategy",           "swept",
+      "violations",         "violations_per_million",
+      "unavailability",     "longest_outage_seconds",
+      "sections",           "acquire_p50_seconds",
+      "acquire_p99_seconds"};
+  const bool sweep =
+      std::ranges::any_of(simulations, [](const Simulation& one) { return one.swept.has_value(); });
+  for (Field<Simulation>& field : fields) {
+    if (!sweep) break;
+    const bool shown = std::ranges::count(kCurves, field.column.key) > 0;
+    field.column.show = shown ? Show::always : Show::if_asked;
+  }
   return table_of(fields, simulations);
+}
+
+std::vector<std::string> sweep_findings(const std::vector<Simulation>& simulations) {
+  Lines lines;
+  std::vector<Simulation> swept;
+  std::ranges::copy_if(simulations, std::back_inserter(swept), [](const Simulation& one) {
+    return one.swept && std::isfinite(one.per_million.value);
+  });
+  for (const auto& [strategy, points] : grouped(swept, &Simulation::strategy)) {
+    if (points.size() < 2) continue;
+    const auto least = [&all = points](double (*figure)(const Simulation&)) -> const Simulation& {
+      return **std::ranges::min_element(all, {},
+                                        [figure](const Simulation* one) { return figure(*one); });
+    };
+    const Simulation& safest = least([](const Simulation& one) { return one.per_million.value; });
+    const Simulation& readiest = least([](const Simulation& one) { return 1 - one.availability; });
+    lines.push_back(fmt::format(
+        "{}: fewest grants to two holders with {}: {} per million sections; least unavailable with "
+        "{}: {}",
+        strategy, swept_text(safest), estimate_cell(safest.per_million).text, swept_text(readiest),
+        unavailable_text(readiest)));
+  }
+  return lines;
 }
 
 Lines findings(const Simulation& simulation) {
@@ -262,14 +321,14 @@ Lines findings(const Simulation& simulation) {
       causes.push_back(fmt::format("{} {}", cause, count(times)));
     }
     lines.push_back(
-        fmt::format("{}: two holders after: {}", simulation.strategy, fmt::join(causes, ", ")));
+        fmt::format("{}: two holders after: {}", name_of(simulation), fmt::join(causes, ", ")));
   }
   for (const SimulatedRegion& one : simulation.regions) {
-    lines.push_back(fmt::format("{} from {}: p50 {}, p99 {}", simulation.strategy, one.region,
+    lines.push_back(fmt::format("{} from {}: p50 {}, p99 {}", name_of(simulation), one.region,
                                 human_seconds(one.acquire.p50), human_seconds(one.acquire.p99)));
   }
   for (const std::string& error : simulation.errors) {
-    lines.push_back(fmt::format("failure: {}: {}", simulation.strategy, error));
+    lines.push_back(fmt::format("failure: {}: {}", name_of(simulation), error));
   }
   return lines;
 }

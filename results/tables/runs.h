@@ -62,8 +62,10 @@ Table capacity_table(const std::vector<Capacity>& capacities);
 /// The rates kept and missed, the limit and the planned rate, in a line each.
 std::vector<std::string> findings(const Capacity& capacity);
 
-/// One row for each strategy that was simulated.
+/// One row for each strategy that was simulated, and in a sweep for each value.
 Table simulation_table(const std::vector<Simulation>& simulations);
+/// Of a sweep: where each strategy is best, in a line each.
+std::vector<std::string> sweep_findings(const std::vector<Simulation>& simulations);
 /// What caused the violations, and what failed.
 std::vector<std::string> findings(const Simulation& simulation);
 

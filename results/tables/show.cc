@@ -357,8 +357,11 @@ std::vector<Sentence> advice(const Result& result, const KnownFlaws& flaws) {
   }
   add_violations(result, lines);
   for (const std::string& found : experiment_findings(result)) lines.emplace_back(found);
-  for (const Simulation& one : result.simulation.value_or(std::vector<Simulation>())) {
-    for (const std::string& found : findings(one)) lines.emplace_back(found);
+  if (result.simulation) {
+    for (const std::string& best : sweep_findings(*result.simulation)) lines.emplace_back(best);
+    for (const Simulation& one : *result.simulation) {
+      for (const std::string& found : findings(one)) lines.emplace_back(found);
+    }
   }
   add_observed(result, lines);
   return made_printable(std::move(lines));

@@ -39,9 +39,7 @@ struct RedisNode::Client : Wire::Session {
 
 RedisNode::RedisNode(World& world, Network& network, int its_number, int its_region,
                      RedisSettings settings)
-    : Server(its_number, its_region, fmt::format("redis-{}", its_number)),
-      world_(world),
-      network_(network),
+    : StoreServer(world, network, "redis", its_number, its_region),
       settings_(std::move(settings)),
       replicas_(static_cast<std::size_t>(settings_.replicas)) {
   begin_data();
@@ -64,61 +62,30 @@ RedisNode::Client* RedisNode::client_of(const std::shared_ptr<Wire>& wire) {
   return static_cast<Client*>(wire->session.get());
 }
 
-void RedisNode::accept(const std::shared_ptr<Wire>& wire) {
-  if (!alive_) return wire->refuse("connection refused");
-  // The kernel of a frozen server's machine accepts.
-  wire->session = std::make_unique<Client>();
-  wires_.push_back(wire);
-  wire->accepted();
+std::unique_ptr<Wire::Session> RedisNode::open_session() const {
+  return std::make_unique<Client>();
 }
 
-void RedisNode::arrive(const std::shared_ptr<Wire>& wire, std::string bytes) {
-  Client* const client = client_of(wire);
-  // Its process is gone.
-  if (client == nullptr) return wire->refuse("the connection was closed");
-  const bool idle = client->inbox.empty() && client->blocked == 0;
-  client->reader.feed(bytes);
+bool RedisNode::take(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
+  Client& client = *client_of(wire);
+  const bool idle = client.inbox.empty() && client.blocked == 0;
+  client.reader.feed(bytes);
   // Bounded by what has arrived. Our own clients send nothing else.
-  for (auto command = client->reader.next(); command && *command; command = client->reader.next()) {
-    client->inbox.push_back(**std::move(command));
+  for (auto command = client.reader.next(); command && *command; command = client.reader.next()) {
+    client.inbox.push_back(**std::move(command));
   }
-  if (idle && !client->inbox.empty()) schedule(wire);
+  return idle && !client.inbox.empty();
 }
 
-void RedisNode::closed(const std::shared_ptr<Wire>& wire) {
-  const Client* const client = client_of(wire);
-  if (client == nullptr) return;
-  forget(wires_, wire);
+void RedisNode::leave(const std::shared_ptr<Wire>& wire) {
   forget(waiting_, wire);
   leave_lists(wire);
-  for (const std::string& channel : client->channels) forget(subscribers_[channel], wire);
-  wire->session.reset();
+  for (const std::string& channel : client_of(wire)->channels) forget(subscribers_[channel], wire);
 }
 
-void RedisNode::schedule(const std::shared_ptr<Wire>& wire) {
-  if (!frozen_ && busy_until_ <= world_.now() && ready_.empty()) return work(wire);
-  ready_.push_back(wire);
-  if (ready_.size() == 1) await_turn();
-}
-
-/// Of the next connection that is ready; thaw() calls it for a frozen server.
-void RedisNode::await_turn() {
-  if (frozen_ || ready_.empty()) return;
-  world_.at(busy_until_, [this, life = life_] {
-    if (life != life_ || frozen_ || ready_.empty()) return;
-    const std::shared_ptr<Wire> wire = std::move(ready_.front());
-    ready_.pop_front();
-    work(wire);
-    await_turn();
-  });
-}
-
-/// Executes what the connection has sent, and answers when that is done.
 void RedisNode::work(const std::shared_ptr<Wire>& wire) {
   Client* const client = client_of(wire);
-  if (client == nullptr) return;
   std::string answers;
-  busy_until_ = std::max(busy_until_, world_.now());
   while (!client->inbox.empty() && client->blocked == 0) {
     const Reply command = std::move(client->inbox.front());
     client->inbox.pop_front();
@@ -130,13 +97,13 @@ void RedisNode::work(const std::shared_ptr<Wire>& wire) {
                                wire->host.number));
     }
     const std::int64_t before = offset_;
-    busy_until_ += settings_.per_command * (equal_words(words_[0], "EVALSHA") ? 2 : 1);
+    spend(settings_.per_command * (equal_words(words_[0], "EVALSHA") ? 2 : 1));
     if (const auto reply = execute(wire, command)) append_reply(answers, *reply);
     if (offset_ != before) client->write_offset = offset_;
     serve_blocked();
   }
   replicate();
-  if (!answers.empty()) wire->answer(std::move(answers), busy_until_);
+  if (!answers.empty()) wire->answer(std::move(answers), done_at());
 }
 
 std::optional<Reply> RedisNode::execute(const std::shared_ptr<Wire>& wire, const Reply& command) {
@@ -198,7 +165,7 @@ void RedisNode::answer(const std::shared_ptr<Wire>& wire, const Reply& reply) {
 void RedisNode::send(const std::shared_ptr<Wire>& wire, const Reply& reply) {
   std::string bytes;
   append_reply(bytes, reply);
-  wire->answer(std::move(bytes), std::max(busy_until_, world_.now()));
+  wire->answer(std::move(bytes), done_at());
 }
 
 /// Those that wait for a list that has grown, the longest first.
@@ -257,13 +224,13 @@ void RedisNode::replicate() {
     if (replicas_[i].cut_off) continue;
     TimePoint& last = replicas_[i].last_arrival;
     const Duration lag = settings_.lag.draw(world_.random());
-    last = std::max(last, busy_until_ + network_.draw(region, region) + lag);
-    world_.at(last, [this, writes, i, offset = offset_, life = life_] {
-      if (life != life_) return;
+    last = std::max(last, done_at() + network_.draw(region, region) + lag);
+    world_.at(last, [this, writes, i, offset = offset_, began = life()] {
+      if (began != life()) return;
       for (const RedisModel::Write& write : *writes) replicas_[i].data.apply(write);
       replicas_[i].received = offset;
-      world_.at(world_.now() + network_.draw(region, region), [this, i, offset, life] {
-        if (life == life_) acknowledge(i, offset);
+      world_.at(world_.now() + network_.draw(region, region), [this, i, offset, began] {
+        if (began == life()) acknowledge(i, offset);
       });
     });
   }
@@ -310,29 +277,17 @@ void RedisNode::sync_disk() {
 
 // Faults.
 
-void RedisNode::break_all(const std::string& why) {
-  ++life_;
-  for (const auto& wire : wires_) {
-    wire->session.reset();
-    wire->refuse(why);
-  }
-  wires_.clear();
-  ready_.clear();
+void RedisNode::break_all() {
+  StoreServer::break_all();
   blocked_.clear();
   waiting_.clear();
   subscribers_.clear();
   unsent_.clear();
 }
 
-void RedisNode::kill() {
-  alive_ = false;
-  frozen_ = false;
-  break_all("the connection was closed");
-}
-
 void RedisNode::restart() {
-  if (alive_) return;
-  alive_ = true;
+  if (alive()) return;
+  come_back();
   if (settings_.persistence == Persistence::everysec) {
     sync_disk();
     unsynced_.clear();
@@ -348,19 +303,18 @@ void RedisNode::restart() {
   }
 }
 
-void RedisNode::thaw() {
-  if (!std::exchange(frozen_, false)) return;
-  await_turn();
+bool RedisNode::fail_over() {
+  if (replicas_.empty()) return false;
+  const auto best = std::ranges::max_element(replicas_, {}, &Replica::received);
+  promote(static_cast<std::size_t>(best - replicas_.begin()));
+  return true;
 }
 
-bool RedisNode::fail_over(std::optional<std::size_t> successor) {
-  if (replicas_.empty()) return false;
-  const auto best = successor ? replicas_.begin() + static_cast<std::ptrdiff_t>(*successor)
-                              : std::ranges::max_element(replicas_, {}, &Replica::received);
-  break_all("the connection was closed");
-  alive_ = true;
-  frozen_ = false;
-  data_.copy_from(best->data);
+void RedisNode::promote(std::size_t successor) {
+  break_all();
+  come_back();
+  thaw();
+  data_.copy_from(replicas_.at(successor).data);
   data_.forget_scripts();
   for (Replica& replica : replicas_) {
     replica.data.copy_from(data_);
@@ -369,7 +323,6 @@ bool RedisNode::fail_over(std::optional<std::size_t> successor) {
   }
   disk_.copy_from(data_);
   unsynced_.clear();
-  return true;
 }
 
 std::size_t RedisNode::unsynced() {
@@ -380,7 +333,7 @@ std::size_t RedisNode::unsynced() {
 Reply RedisNode::ask(std::initializer_list<std::string_view> command) {
   RedisModel::Session session;
   const std::vector<std::string_view> words(command);
-  busy_until_ = std::max(busy_until_, world_.now());
+  spend(Duration::zero());
   Reply reply = data_.execute(session, words, wall_now());
   serve_blocked();
   replicate();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "simulate/redis/model.h"
-#include "simulate/wire.h"
+#include "simulate/store_server.h"
 
 namespace lockbench::simulate {
 
@@ -32,40 +32,27 @@ struct RedisSettings {
 };
 
 /// A Redis server with its replicas, at one address: after a failover, clients reach the new
-/// primary there. Executes one command after the other.
-class RedisNode final : public Server {
+/// primary there.
+class RedisNode final : public StoreServer {
  public:
   RedisNode(World& world, Network& network, int number, int region, RedisSettings settings);
   RedisNode(const RedisNode&) = delete;
   RedisNode& operator=(const RedisNode&) = delete;
   ~RedisNode() override;
 
-  Clock clock;
-
-  void accept(const std::shared_ptr<Wire>& wire) override;
-  void arrive(const std::shared_ptr<Wire>& wire, std::string bytes) override;
-  void closed(const std::shared_ptr<Wire>& wire) override;
-
-  // Faults.
-  /// Its machine dies: connections break, and only what is on disk comes back.
-  void kill();
-  void restart();
-  void freeze() { frozen_ = true; }
-  void thaw();
-  /// The replica with most of the data takes over, or this one; clients must connect again. False
-  /// without any.
-  bool fail_over(std::optional<std::size_t> successor = {});
+  void restart() override;
+  /// The replica with most of the data takes over.
+  bool fail_over() override;
+  /// This replica takes over; clients must connect again.
+  void promote(std::size_t successor);
   /// The replica gets nothing more, until one takes over.
   void cut_off(std::size_t replica) { replicas_.at(replica).cut_off = true; }
-  bool evict(bool only_volatile);
+  bool evict(bool only_volatile) override;
   /// Changes that the death of its machine would lose now.
   std::size_t unsynced();
-
   /// The answer to another user's command, at once.
   Reply ask(std::initializer_list<std::string_view> command);
-
-  /// The names of its keys that have not expired, in order.
-  std::vector<std::string> keys() const { return data_.names(wall_now()); }
+  std::vector<std::string> keys() const override { return data_.names(wall_now()); }
 
  private:
   struct Client;
@@ -79,10 +66,10 @@ class RedisNode final : public Server {
 
   /// Null: the server does not know the connection any more.
   static Client* client_of(const std::shared_ptr<Wire>& wire);
-  WallTime wall_now() const { return clock.wall(world_.now(), world_.carrier().wall_now()); }
-  void work(const std::shared_ptr<Wire>& wire);
-  void schedule(const std::shared_ptr<Wire>& wire);
-  void await_turn();
+  std::unique_ptr<Wire::Session> open_session() const override;
+  bool take(const std::shared_ptr<Wire>& wire, std::string_view bytes) override;
+  void work(const std::shared_ptr<Wire>& wire) override;
+  void leave(const std::shared_ptr<Wire>& wire) override;
   /// Of `words_`; nothing if the command waits.
   std::optional<Reply> execute(const std::shared_ptr<Wire>& wire, const Reply& command);
   std::optional<Reply> wait_for_replicas(const std::shared_ptr<Wire>& wire);
@@ -98,17 +85,10 @@ class RedisNode final : public Server {
   void acknowledge(std::size_t replica, std::int64_t offset);
   void sync_disk();
   void begin_data();
-  void break_all(const std::string& why);
+  void break_all() override;
 
-  World& world_;
-  Network& network_;
   const RedisSettings settings_;
   RedisModel data_;
-  bool alive_ = true, frozen_ = false;
-  std::uint64_t life_ = 0;  ///< counts its processes: messages to an earlier one are in vain
-  TimePoint busy_until_{};
-  std::vector<std::shared_ptr<Wire>> wires_;
-  std::deque<std::shared_ptr<Wire>> ready_;  ///< with commands, in order
   std::uint64_t waits_ = 0;
   std::map<ListName, std::deque<std::shared_ptr<Wire>>> blocked_;  ///< by BLPOP, in order
   std::vector<std::shared_ptr<Wire>> waiting_;                     ///< for replicas
@@ -121,8 +101,5 @@ class RedisNode final : public Server {
   std::vector<std::pair<TimePoint, RedisModel::Write>> unsynced_;
   std::vector<std::string_view> words_;  ///< of the command under way; reused
 };
-
-/// The servers of a simulation, by their numbers.
-using Nodes = std::vector<std::unique_ptr<RedisNode>>;
 
 }  // namespace lockbench::simulate

@@ -15,7 +15,7 @@ class Add : public LockStrategy {
       : env_(context.env),
         waiting_(context.waiting),
         memcached_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(),
-                   context.env) {}
+                   context.env, context.services.get<Dialer>()) {}
 
   StoreResult<void> connect() override { return memcached_.connect(); }
 
@@ -76,8 +76,8 @@ const Registration memcached_add(with_known_hazards({
 /// removed by one that has expired.
 class Items : public VersionedStore {
  public:
-  Items(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
-      : memcached_(endpoint, timeouts, env) {}
+  Items(const Endpoint& endpoint, const Timeouts& timeouts, Env& env, Dialer& dialer)
+      : memcached_(endpoint, timeouts, env, dialer) {}
 
   StoreResult<void> connect() override { return memcached_.connect(); }
   const std::string& display() const override { return memcached_.display(); }
@@ -110,9 +110,10 @@ class Items : public VersionedStore {
 class AddCas : public ConditionalLease {
  public:
   explicit AddCas(const Context& context)
-      : ConditionalLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
+      : ConditionalLease(context, [endpoint = endpoints_of(context, parse_endpoint).front(),
+                                   &dialer = context.services.get<Dialer>()](
                                       const Timeouts& timeouts, Env& env) {
-          return std::make_unique<Items>(endpoint, timeouts, env);
+          return std::make_unique<Items>(endpoint, timeouts, env, dialer);
         }) {}
 };
 

@@ -95,7 +95,8 @@ tl::expected<std::unique_ptr<Connecting>, std::string> begin_connecting(
     const SocketAddress& address, const Timeouts& timeouts, const TlsSettings* tls = nullptr,
     const Resolver& resolver = resolve);
 
-/// Opens connections and waits for them: real ones here, those of a simulation in another.
+/// Opens connections and waits for them: real ones here, those of a simulation in another. A run's
+/// Services may provide one.
 class Dialer {
  public:
   virtual ~Dialer() = default;

@@ -197,18 +197,19 @@ tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
   return url;
 }
 
-Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
+Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env, Dialer& dialer)
     : endpoint_(std::move(endpoint)),
       display_(endpoint_.display()),
       timeouts_(timeouts),
-      env_(env) {}
+      env_(env),
+      dialer_(dialer) {}
 
 StoreResult<void> Connection::connect(const std::stop_token& stop) {
   if (transport_) return {};
   const TimePoint end = Carrier::current().now() + timeouts_.answer;
   const HostPort& server = endpoint_.hosts.front();
   auto transport = connect_socket({.host = server.host, .port = server.port}, timeouts_, stop,
-                                  endpoint_.tls.get());
+                                  endpoint_.tls.get(), dialer_);
   if (!transport) return fail(StoreError::Kind::not_sent, transport.error());
   transport_ = *std::move(transport);
   received_.clear();

@@ -91,9 +91,11 @@ ParseResult<Stats> parse_stats(std::string_view bytes);
 /// it does not connect; a command connects first if there is no connection, within the command
 /// timeout. After a failure the connection is closed, and the next command reconnects. Reports
 /// every command to its Env. After a stop, an answer has a part of Timeouts::after_stop to come.
+/// `dialer` outlives it.
 class Connection {
  public:
-  Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env);
+  Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env,
+             Dialer& dialer = Dialer::real());
 
   StoreResult<void> connect(const std::stop_token& stop = {});
 
@@ -144,6 +146,7 @@ class Connection {
   const std::string display_;
   const Timeouts timeouts_;
   Env& env_;
+  Dialer& dialer_;
   std::unique_ptr<Transport> transport_;
   std::string received_;  ///< bytes not used yet
 };

@@ -140,6 +140,32 @@ TEST(Page, OfASweepHasOneTableAndTheCurveOfItsP99) {
   EXPECT_THAT(charts[1].lines[0].points, testing::ElementsAre(Point(100, 100), Point(200, 120)));
 }
 
+TEST(Page, OfASweepOfSimulationsHasItsCurves) {
+  Result result = minimal_result();
+  result.simulation = sample_simulation();
+  for (const double ttl : {10.0, 1.0}) {
+    Simulation& one = result.simulation->emplace_back(sample_simulation().front());
+    one.swept =
+        SweptValue{.option = "ttl", .value = fmt::format("{}s", ttl), .seconds = ttl, .number = {}};
+    one.per_million.value = 6 / ttl;
+    one.availability = 1 - ttl / 1000;
+  }
+  const auto charts = sweep_charts(*result.simulation);
+  ASSERT_EQ(charts.size(), 2U);
+  EXPECT_TRUE(charts[0].x.seconds);
+  ASSERT_EQ(charts[0].lines.size(), 1U);
+  EXPECT_THAT(charts[0].lines[0].points,
+              testing::ElementsAre(Point(1, 6), Point(3, 6), Point(10, 0.6)));
+  EXPECT_NEAR(charts[1].lines[0].points[2].second, 1, 1e-9);
+  const std::string page = page_of(result);
+  EXPECT_THAT(page, HasSubstr("Grants to two holders by ttl"));
+  EXPECT_THAT(page, HasSubstr("ttl 10s"));
+  EXPECT_THAT(page, HasSubstr("fewest grants to two holders with ttl 10s"));
+  result.simulation->front().swept.reset();
+  result.simulation->resize(1);
+  EXPECT_THAT(page_of(result), Not(HasSubstr("<canvas")));
+}
+
 TEST(Page, StaysLightWhateverTheFileHolds) {
   Result plays = minimal_result(), runs = minimal_result();
   plays.hazards.emplace();

@@ -211,6 +211,7 @@ inline std::vector<Capacity> sample_capacity() {
 
 inline std::vector<Simulation> sample_simulation() {
   return {{.strategy = "redis-set-nx-lua",
+           .swept = SweptValue{.option = "ttl", .value = "3s", .seconds = 3, .number = 3},
            .clients = 10,
            .keys = 2,
            .seeds = 3,
@@ -342,6 +343,7 @@ inline Result result_of_texts(const std::string& text) {
   result.capacity->front().strategy = result.capacity->front().objective = text;
   Simulation& simulated = result.simulation->front();
   simulated.strategy = simulated.regions.front().region = text;
+  simulated.swept = {text, text};
   simulated.causes = {{text, 1}};
   simulated.errors = {text};
   for (Hazard& hazard : *result.hazards) {

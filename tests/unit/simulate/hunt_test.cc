@@ -70,7 +70,8 @@ class Sound : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, Sound,
                          testing::Values("redis-set-nx-lua", "redis-fenced", "redis-queue",
                                          "redis-watchdog", "redis-read-write", "redis-setnx-token",
-                                         "redis-observed-lease", "redlock", "redlock-parallel"),
+                                         "redis-observed-lease", "redlock", "redlock-parallel",
+                                         "memcached-add-cas"),
                          [](const auto& one) { return test::test_name_of(one.param); });
 
 TEST_P(Sound, IsNotAccused) {
