@@ -21,11 +21,14 @@ class GetLock : public OnMysql<sql::NamedLock> {
     return {.name = "GET_LOCK",
             .sql = fmt::format("SELECT IF(GET_LOCK(?, {}.{:03}), NEXTVAL(fencing), 0)", wait / 1000,
                                wait % 1000),
-            .waits = may_wait};
+            .waits = may_wait,
+            .answered = "SELECT"};
   }
 
   Statement unlocking(Mode /*mode*/) const override {
-    return {.name = "RELEASE_LOCK", .sql = "SELECT IF(RELEASE_LOCK(?), 't', 'f')"};
+    return {.name = "RELEASE_LOCK",
+            .sql = "SELECT IF(RELEASE_LOCK(?), 't', 'f')",
+            .answered = "SELECT"};
   }
 
   StoreResult<Answer> ask(const Statement& statement, std::string_view key, const std::string& name,

@@ -72,7 +72,7 @@ class Rows : public VersionedStore {
     if (auto ready = session_.use_schema(schema_of_key(key), key, stop); !ready) {
       return tl::unexpected(std::move(ready.error()));
     }
-    const Statement statement{.name = name, .sql = sql};
+    const Statement statement{.name = name, .sql = sql, .answered = name};
     for (int attempt = 1;; ++attempt) {
       auto answer = session_.call(statement, key, parameters, {.wait_until = {}, .stop = stop});
       if (answer && answer->kind == Answer::Kind::session_over) {

@@ -18,8 +18,9 @@ class MysqlRow : public OnMysql<sql::RowLock> {
     static const Statements known{
         .insert = {.name = "INSERT",
                    .sql = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR "
-                          "INSERT IGNORE INTO lock_row (name) VALUES (?)"},
-        .next_number = {.name = "NEXTVAL", .sql = "SELECT NEXTVAL(fencing)"}};
+                          "INSERT IGNORE INTO lock_row (name) VALUES (?)",
+                   .answered = "INSERT"},
+        .next_number = {.name = "NEXTVAL", .sql = "SELECT NEXTVAL(fencing)", .answered = "SELECT"}};
     return known;
   }
 
@@ -30,14 +31,16 @@ class MysqlRow : public OnMysql<sql::RowLock> {
                  : "NOWAIT";
     return {.name = "SELECT",
             .sql = fmt::format("SELECT 1 FROM lock_row WHERE name = ? FOR UPDATE {}", how),
-            .waits = may_wait};
+            .waits = may_wait,
+            .answered = "SELECT"};
   }
 
   /// 1: locked; 0: it is another's; no row: there is none.
   static Statement skip_locked() {
     return {.name = "SELECT",
             .sql = "SELECT EXISTS (SELECT 1 FROM lock_row WHERE name = ? FOR UPDATE SKIP LOCKED) "
-                   "FROM lock_row WHERE name = ?"};
+                   "FROM lock_row WHERE name = ?",
+            .answered = "SELECT"};
   }
 
   std::string schema_of(std::string_view key) const override { return schema_of_key(key); }

@@ -28,7 +28,7 @@ std::string use_objects(const std::string& schema, Duration timeout) {
   const auto wait = std::max<std::int64_t>(ceil_seconds(timeout) - 1, 1);
   return fmt::format(R"(
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
-SET SESSION innodb_lock_wait_timeout = {1}, lock_wait_timeout = {1}, time_zone = '+00:00';
+SET SESSION innodb_lock_wait_timeout = {1}, lock_wait_timeout = 1, time_zone = '+00:00';
 USE {0};
 SELECT NEXTVAL(fencing))",
                      schema, wait);
@@ -145,19 +145,24 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
   const Await await = [&](int descriptor, short events) {
     return await_socket(descriptor, events, limits, key);
   };
-  Answer answer{.tag = std::string(statement.name)};
+  Answer answer;
   int error = 0;
   auto done = finish(
       mysql_real_query_start(&error, library, text.data(), text.size()),
       [&](int occurred) { return mysql_real_query_cont(&error, library, occurred); }, await);
   for (int results = 0; done && error == 0; ++results) {
-    if (results == kMostResults) {
+    const bool script = statement.how == Statement::How::script;
+    if (results == (script ? kMostResults : 1)) {
       return fail(StoreError::Kind::unanswered, "it answered with too many results");
     }
+    answer.tag = statement.name;
     done = read_result(answer, await);
     if (done && mysql_errno(library) != 0) break;
-    if (done && !mysql_more_results(library)) return answer;
     if (!done) break;
+    if (!mysql_more_results(library)) {
+      if (answer.tag.starts_with(statement.answered)) return answer;
+      return not_understood(statement.answered, answer);
+    }
     done = finish(
         mysql_next_result_start(&error, library),
         [&](int occurred) { return mysql_next_result_cont(&error, library, occurred); }, await);
@@ -180,6 +185,7 @@ StoreResult<void> Session::read_result(Answer& answer, const Await& await) {
     answer.rows = changed == ~my_ulonglong{0} ? 0 : changed;
     return {};
   }
+  answer.tag = "SELECT";
   answer.rows = mysql_num_rows(stored);
   if (answer.rows == 0 || mysql_num_fields(stored) != 1) return {};
   const MYSQL_ROW row = mysql_fetch_row(stored);
