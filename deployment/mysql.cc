@@ -18,8 +18,8 @@ class MysqlStore : public PrivateStore {
       : PrivateStore("mysql", request.setup != Setup::volatile_) {
     // Enough for hazards, which have few clients.
     constexpr std::uint32_t kFewClients = 200;
-    testbed::MysqlOptions options{.max_clients = request.setup == Setup::load ? request.clients
-                                                                              : kFewClients};
+    testbed::MysqlOptions options{.max_clients =
+                                      request.setup == Setup::load ? request.clients : kFewClients};
     options.tls = host.tls();
     options.clock = clock_for(host, request.setup);
     add(testbed::start_mariadb(host, options));
@@ -28,10 +28,10 @@ class MysqlStore : public PrivateStore {
   /// As an administrator would. A row does not show its transaction: the one that has locked rows
   /// and does not wait.
   void end_session(const std::string& key) override {
-    const Answer holder = ask(
-        "SELECT COALESCE(IS_USED_LOCK(?), (SELECT MAX(trx_mysql_thread_id) FROM "
-        "information_schema.INNODB_TRX WHERE trx_rows_locked > 0 AND trx_state = 'RUNNING'))",
-        {mysql::lock_name(key)});
+    const Answer holder =
+        ask("SELECT COALESCE(IS_USED_LOCK(?), (SELECT MAX(trx_mysql_thread_id) FROM "
+            "information_schema.INNODB_TRX WHERE trx_rows_locked > 0 AND trx_state = 'RUNNING'))",
+            {mysql::lock_name(key)});
     if (holder.value.empty()) throw Failure("no session holds the lock");
     ask("KILL " + holder.value);
     const std::string look =
@@ -70,13 +70,13 @@ class MysqlStore : public PrivateStore {
   /// Takes both kinds of locks: the other kind is free.
   tl::expected<void, std::string> wait_in_transaction(const std::string& key) override {
     constexpr int kSeconds = 10;
-    const auto named =
-        call(*transaction_, fmt::format("SELECT GET_LOCK(?, {})", kSeconds), {mysql::lock_name(key)});
+    const auto named = call(*transaction_, fmt::format("SELECT GET_LOCK(?, {})", kSeconds),
+                            {mysql::lock_name(key)});
     if (named && named->done() && named->value != "1") {
       return tl::unexpected<std::string>("the server ended the wait for the lock");
     }
-    const std::string row = fmt::format("SELECT 1 FROM {}.lock_row WHERE name = ? FOR UPDATE",
-                                        schema_of_key(key));
+    const std::string row =
+        fmt::format("SELECT 1 FROM {}.lock_row WHERE name = ? FOR UPDATE", schema_of_key(key));
     const auto locked = named ? call(*transaction_, row, {key}) : named;
     if (locked && locked->done()) return {};
     if (locked && locked->kind == Answer::Kind::lock_not_available) {

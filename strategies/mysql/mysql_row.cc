@@ -38,8 +38,9 @@ class MysqlRow : public OnMysql<sql::RowLock> {
   /// 1: locked; 0: it is another's; no row: there is none.
   static Statement skip_locked() {
     return {.name = "SELECT",
-            .sql = "SELECT EXISTS (SELECT 1 FROM lock_row WHERE name = ? FOR UPDATE SKIP LOCKED) "
-                   "FROM lock_row WHERE name = ?",
+            .sql =
+                "SELECT EXISTS (SELECT 1 FROM lock_row WHERE name = ? FOR UPDATE SKIP LOCKED) "
+                "FROM lock_row WHERE name = ?",
             .answered = "SELECT"};
   }
 

@@ -246,8 +246,9 @@ StoreResult<bool> RowLock::make_row(const AcquireRequest& request) {
   const auto made = [](const Answer&) { return true; };
   if (!holds_any()) return ask(session(), insert, request, {&key, 1}).map(made);
   auto ready = rows_->use_schema(schema_of(request.key), request.key, request.stop);
-  return before_request(
-      ready.and_then([&] { return ask(*rows_, insert, request, {&key, 1}).map(made); }));
+  return before_request(ready.and_then([&] {
+    return ask(*rows_, insert, request, {&key, 1}).map(made);
+  }));
 }
 
 Descriptor in_transaction(Descriptor lock, Traits differs) {

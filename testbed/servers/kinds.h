@@ -107,8 +107,8 @@ struct MysqlOptions {
 };
 /// The server program, in PATH or in Debian's folder.
 tl::expected<std::filesystem::path, std::string> find_mariadb();
-/// A MariaDB with its own data, as durable as MariaDB is by default. Only the testbed's user can log
-/// in, who has all rights. The machine's own data and configuration are not touched.
+/// A MariaDB with its own data, as durable as MariaDB is by default. Only the testbed's user can
+/// log in, who has all rights. The machine's own data and configuration are not touched.
 StartedServer start_mariadb(Testbed& testbed, const MysqlOptions& options = {});
 
 /// The all-powerful user: authentication cannot be enabled without a user of this name.

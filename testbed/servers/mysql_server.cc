@@ -57,27 +57,20 @@ StartedServer start_mariadb(Testbed& testbed, const MysqlOptions& options) {
     ServerSpec spec = ServerSpec::in_new_folder(testbed, kMariadb.name, {port});
     const fs::path users = spec.folder / "users";
     need(testbed.write_file(users, users_for(testbed.secret(), options.tls)));
-    spec.argv = {"/bin/sh",
-                 "-c",
-                 std::string(kFirstStart),
-                 "mariadbd",
-                 program.string(),
-                 (spec.folder / "data" / "cluster").string(),
-                 "--init-file=" + users.string(),
-                 "--bind-address=127.0.0.1",
-                 fmt::format("--port={}", port),
+    spec.argv = {"/bin/sh", "-c", std::string(kFirstStart), "mariadbd", program.string(),
+                 (spec.folder / "data" / "cluster").string(), "--init-file=" + users.string(),
+                 "--bind-address=127.0.0.1", fmt::format("--port={}", port),
                  "--socket=socket",  // in the data's folder, whose path may be too long
-                 "--pid-file=pid",
-                 "--skip-name-resolve",
+                 "--pid-file=pid", "--skip-name-resolve",
                  // A few more, which cancel statements.
                  fmt::format("--max-connections={}", options.max_clients + 20)};
     for (const std::string& option : options.config) spec.argv.push_back("--" + option);
     spec.speak("mysql", "mysqls", testbed.login(), options.tls);
     if (options.tls != nullptr) {
-      spec.argv.insert(spec.argv.end(), {"--require-secure-transport=ON",
-                                         "--ssl-cert=" + options.tls->certificate.string(),
-                                         "--ssl-key=" + options.tls->key.string(),
-                                         "--ssl-ca=" + options.tls->ca.string()});
+      spec.argv.insert(
+          spec.argv.end(),
+          {"--require-secure-transport=ON", "--ssl-cert=" + options.tls->certificate.string(),
+           "--ssl-key=" + options.tls->key.string(), "--ssl-ca=" + options.tls->ca.string()});
     }
     spec.clock = options.clock;
     spec.ready = mariadb_is_ready;

@@ -27,8 +27,8 @@ void set_up_library() {
 /// Without these, a router that forgets idle connections leaves a lock that is held for long to the
 /// server's, which may take hours: Linux sends the first after two.
 void send_keepalives(int descriptor) {
-  for (const auto& [option, value] : {std::pair(TCP_KEEPIDLE, 60), std::pair(TCP_KEEPINTVL, 10),
-                                      std::pair(TCP_KEEPCNT, 3)}) {
+  for (const auto& [option, value] :
+       {std::pair(TCP_KEEPIDLE, 60), std::pair(TCP_KEEPINTVL, 10), std::pair(TCP_KEEPCNT, 3)}) {
     setsockopt(descriptor, IPPROTO_TCP, option, &value, sizeof value);
   }
 }
@@ -75,8 +75,7 @@ StoreResult<void> Session::finish(int events, const Continue& go_on, const Await
   while (events != 0) {
     const short wanted = static_cast<short>(((events & MYSQL_WAIT_READ) != 0 ? POLLIN : 0) |
                                             ((events & MYSQL_WAIT_WRITE) != 0 ? POLLOUT : 0));
-    pollfd ready{
-        .fd = mysql_get_socket(connection_.get()), .events = wanted, .revents = 0};
+    pollfd ready{.fd = mysql_get_socket(connection_.get()), .events = wanted, .revents = 0};
     if (auto waited = await(ready.fd, wanted); !waited) {
       // The library frees what the call uses only if the call returns.
       constexpr int kSteps = 10;
@@ -166,10 +165,9 @@ StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
   const auto found = look_up(host.host, host.port)->get(longest, stop);
   if (!found) {
     return fail(StoreError::Kind::not_sent,
-                stop.stop_requested()
-                    ? "stopped while connecting"
-                    : "no connection within " + format_duration(longest) +
-                          ": its name is still being looked up");
+                stop.stop_requested() ? "stopped while connecting"
+                                      : "no connection within " + format_duration(longest) +
+                                            ": its name is still being looked up");
   }
   if (!*found) return fail(StoreError::Kind::not_sent, found->error());
   StoreResult<void> connected = fail(StoreError::Kind::not_sent, "its name has no address");

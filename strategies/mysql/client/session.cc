@@ -212,10 +212,9 @@ StoreResult<Answer> Session::failed(const Statement& statement, const Limits& li
 
 void Session::cancel(std::string_view key, const std::stop_token& stop) {
   // Takes no rights for one's own threads.
-  const Statement statement{
-      .name = "KILL QUERY",
-      .sql = fmt::format("KILL QUERY {}", mysql_thread_id(connection_.get())),
-      .how = Statement::How::once};
+  const Statement statement{.name = "KILL QUERY",
+                            .sql = fmt::format("KILL QUERY {}", mysql_thread_id(connection_.get())),
+                            .how = Statement::How::once};
   Session other(endpoint_, cancelling(stop), env_);
   cancel_with(other, statement, key, {}, stop);
 }

@@ -19,9 +19,9 @@ using sql::Limits;
 using sql::Patience;
 using sql::Statement;
 
-/// Through libmariadb's non-blocking calls, each of which runs on a stack of the library's own until
-/// it must wait. In a statement, ? stands for the next parameter, a string of bytes. Nothing is
-/// prepared. Answer::tag is SELECT for an answer with columns, otherwise the statement's name.
+/// Through libmariadb's non-blocking calls, each of which runs on a stack of the library's own
+/// until it must wait. In a statement, ? stands for the next parameter, a string of bytes. Nothing
+/// is prepared. Answer::tag is SELECT for an answer with columns, otherwise the statement's name.
 class Session : public sql::Session {
  public:
   Session(Endpoint endpoint, const Timeouts& timeouts, Env& env);

@@ -35,15 +35,15 @@ class MysqlStore : public Store {
   StoreResult<std::map<std::string, std::string>> settings() override {
     session_.close();
     std::map<std::string, std::string> found;
-    for (const char* name : {"max_connections", "wait_timeout", "max_statement_time",
-                             "idle_transaction_timeout"}) {
+    for (const char* name :
+         {"max_connections", "wait_timeout", "max_statement_time", "idle_transaction_timeout"}) {
       const auto value = ask(fmt::format("SELECT @@GLOBAL.{}", name));
       if (!value) return tl::unexpected(value.error());
       found[name] = value->value;
     }
-    const auto used = ask(
-        "SELECT VARIABLE_VALUE - 1 FROM information_schema.GLOBAL_STATUS "
-        "WHERE VARIABLE_NAME = 'THREADS_CONNECTED'");
+    const auto used =
+        ask("SELECT VARIABLE_VALUE - 1 FROM information_schema.GLOBAL_STATUS "
+            "WHERE VARIABLE_NAME = 'THREADS_CONNECTED'");
     if (used) found["connections"] = used->value;
     return found;
   }
@@ -60,9 +60,9 @@ class MysqlStore : public Store {
       if (!there) return tl::unexpected(there.error());
       if (there->rows == 0) continue;
       constexpr std::size_t kBatch = 200;
-      const auto gone = remove_in_batches(own, kBatch, display(), stop, [&, &where = schema](auto batch) {
-        return remove_rows(where, batch, stop);
-      });
+      const auto gone = remove_in_batches(
+          own, kBatch, display(), stop,
+          [&, &where = schema](auto batch) { return remove_rows(where, batch, stop); });
       if (!gone) return gone;
       removed += *gone;
     }
@@ -73,8 +73,8 @@ class MysqlStore : public Store {
                                       const std::stop_token& stop) override {
     session_.close();
     const std::string schema = schema_of_run(run_id);
-    auto removed = drop_schemas("SCHEMA_NAME REGEXP CONCAT('^', ?, '(_[0-9]+){0,1}$')",
-                                schema, stop);
+    auto removed =
+        drop_schemas("SCHEMA_NAME REGEXP CONCAT('^', ?, '(_[0-9]+){0,1}$')", schema, stop);
     if (!removed) return removed;
     // Databases of killed runs do not expire. The sessions of a run use its database, so that a run
     // under way is spared. If this fails, the next run tries again.
@@ -90,8 +90,7 @@ class MysqlStore : public Store {
 
  private:
   /// A row that a client has locked stays.
-  StoreResult<std::size_t> remove_rows(const std::string& schema,
-                                       std::span<const std::string> keys,
+  StoreResult<std::size_t> remove_rows(const std::string& schema, std::span<const std::string> keys,
                                        const std::stop_token& stop) {
     std::string marks;
     for (std::size_t i = 0; i < keys.size(); ++i) marks += i == 0 ? "?" : ", ?";
@@ -121,10 +120,10 @@ class MysqlStore : public Store {
       if (!name) return tl::unexpected(name.error());
       if (name->value.empty() || dropped == kMost) return dropped;
       // An open transaction may keep its tables.
-      const auto gone = ask(
-          fmt::format("SET STATEMENT lock_wait_timeout = 1 FOR DROP DATABASE IF EXISTS {}",
-                      name->value),
-          {}, stop);
+      const auto gone =
+          ask(fmt::format("SET STATEMENT lock_wait_timeout = 1 FOR DROP DATABASE IF EXISTS {}",
+                          name->value),
+              {}, stop);
       if (!gone) return tl::unexpected(gone.error());
     }
   }

@@ -13,17 +13,18 @@ class MysqlRights : public testing::Test {
  protected:
   MysqlRights() {
     // The testbed has a user of the documented name.
-    for (const std::string& statement : documented_rights(
-             "CREATE USER",
-             {{"'PASSWORD'", "'hunter2'"}, {"USER lockbench", "USER ann"}, {"TO lockbench", "TO ann"}})) {
+    for (const std::string& statement :
+         documented_rights("CREATE USER", {{"'PASSWORD'", "'hunter2'"},
+                                           {"USER lockbench", "USER ann"},
+                                           {"TO lockbench", "TO ann"}})) {
       admin_.ask(statement);
     }
   }
   ~MysqlRights() override { admin_.ask("DROP USER ann"); }
 
   static std::vector<std::string> outcomes() {
-    return use_all_fully("mysql",
-                         fmt::format("mysql://ann:hunter2@127.0.0.1:{}", shared_mysql().server().port()));
+    return use_all_fully(
+        "mysql", fmt::format("mysql://ann:hunter2@127.0.0.1:{}", shared_mysql().server().port()));
   }
 
   MysqlProbe admin_ = shared_mysql().probe();

@@ -188,8 +188,7 @@ TEST(MysqlDatabase, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
                     fresh = "lockbench_" +
                             probe.value("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y%m%dt%H%i%sz')") +
                             "_bbbbbb",
-                    used = "lockbench_20200101t000000z_cccccc",
-                    others = "lockbench_of_another";
+                    used = "lockbench_20200101t000000z_cccccc", others = "lockbench_of_another";
   for (const std::string& name : {old, fresh, used, others}) probe.ask("CREATE DATABASE " + name);
   MysqlProbe session = shared_mysql().probe();
   session.ask("USE " + used);

@@ -218,9 +218,8 @@ TEST(Tls, KeysOfTheTestbedAreForItsAccountOnly) {
 TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
   const Scratch scratch;
   const std::vector<std::string> strategies = {
-      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait",       "redlock-parallel",
-      "memcached-add-cas", "zookeeper",   "etcd",           "postgres-advisory",
-      "mysql-get-lock"};
+      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait",        "redlock-parallel",
+      "memcached-add-cas", "zookeeper",   "etcd",           "postgres-advisory", "mysql-get-lock"};
   std::vector<std::string> arguments = words(
       "run --tls --clients 4 --hold 1ms --node-timeout 1s --wait-timeout 10s --warmup 0ms "
       "--iterations 100 --resource redis --out r.json");
