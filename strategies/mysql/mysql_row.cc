@@ -24,15 +24,18 @@ class MysqlRow : public OnMysql<sql::RowLock> {
     return known;
   }
 
-  /// WAIT sets innodb_lock_wait_timeout for the statement, in whole seconds.
+  /// WAIT sets innodb_lock_wait_timeout for the statement, in whole seconds; max_statement_time
+  /// ends it to the millisecond.
   Statement select(const AcquireRequest& request, bool may_wait) const override {
-    const std::string how =
-        may_wait ? fmt::format("WAIT {}", ceil_seconds(time_to_wait(env(), request.deadline)))
-                 : "NOWAIT";
-    return {.name = "SELECT",
-            .sql = fmt::format("SELECT 1 FROM lock_row WHERE name = ? FOR UPDATE {}", how),
-            .waits = may_wait,
-            .answered = "SELECT"};
+    constexpr std::string_view kSelect = "SELECT 1 FROM lock_row WHERE name = ? FOR UPDATE";
+    std::string sql = fmt::format("{} NOWAIT", kSelect);
+    if (may_wait) {
+      const Duration wait = time_to_wait(env(), request.deadline);
+      const std::int64_t milliseconds = ceil_milliseconds(wait);
+      sql = fmt::format("SET STATEMENT max_statement_time = {}.{:03} FOR {} WAIT {}",
+                        milliseconds / 1000, milliseconds % 1000, kSelect, ceil_seconds(wait));
+    }
+    return {.name = "SELECT", .sql = std::move(sql), .waits = may_wait, .answered = "SELECT"};
   }
 
   /// 1: locked; 0: it is another's; no row: there is none.
@@ -65,14 +68,16 @@ const Registration mysql_row(in_transaction(
         .summary =
             "SELECT ... FOR UPDATE on the key's row, in a transaction open as long as it is held",
         .acquire_commands = {"BEGIN (SAVEPOINT for a further lock)",
-                             "SELECT ... FROM row WHERE key FOR UPDATE WAIT seconds (NOWAIT "
-                             "without waiting)",
+                             "SELECT ... FROM row WHERE key FOR UPDATE WAIT seconds, with "
+                             "max_statement_time (NOWAIT without waiting)",
                              "NEXTVAL fencing",
                              "ROLLBACK (if not granted; to the savepoint of a further lock)"},
         .release_commands = {"COMMIT (with the last lock of the client)"},
         .source = "MariaDB documentation, \"FOR UPDATE\"",
         .libraries = {{"any", "every driver for MariaDB", "select ... for update in a transaction",
                        Reentry::uncounted}},
+        // Its own max_statement_time replaces the server's.
+        .hazards = {{"transaction-timeout-statement", HazardOutcome::safe}},
         .make = construct<MysqlRow>,
     },
     {.fair = true, .waiting = {.kind = WaitKind::queue}, .waiting_choices = {}}));

@@ -14,9 +14,8 @@
 namespace lockbench::mysql {
 namespace {
 
-/// Rows are waited for by whole seconds, so a shorter wait is cancelled; one of whole seconds, or
-/// for a named lock, which the server ends itself, only if it does not.
-constexpr Duration kOverdue = std::chrono::milliseconds(20);
+/// The server ends a wait in time itself. A statement this overdue is cancelled.
+constexpr Duration kOverdue = std::chrono::milliseconds(250);
 
 /// Of a server's answer to one statement.
 constexpr int kMostResults = 64;
@@ -53,6 +52,7 @@ std::optional<Answer::Kind> meaning_of(unsigned code) {
     case ER_LOCK_DEADLOCK:
       return Answer::Kind::deadlock;
     case ER_QUERY_INTERRUPTED:
+    case ER_STATEMENT_TIMEOUT:
       return Answer::Kind::cancelled;
     case ER_CONNECTION_KILLED:
     case ER_SERVER_SHUTDOWN:

@@ -320,7 +320,9 @@ TEST(Doctor, CountsTheConnectionsOfTheClients) {
 Setting without_programs() { return {.environment = {{"PATH", "/nonexistent"}}}; }
 
 /// Debian keeps its programs outside PATH; lockbench looks there too.
-bool is_found_without_path(const std::string& backend) { return backend == "postgres"; }
+bool is_found_without_path(const std::string& backend) {
+  return backend == "postgres" || backend == "mysql";
+}
 
 /// ZooKeeper needs Java.
 std::string missing_of(const std::string& backend) {
