@@ -72,6 +72,8 @@ struct Traits {
   /// Its session is its connection: there is no TTL, and the server frees the lock as soon as it
   /// notices that the connection is gone.
   bool ends_with_connection = false;
+  /// Each of its waits at the server has a limit, which replaces the server's own for locks.
+  bool own_wait_limit = false;
   /// It ends with its connection, and yet works behind a transaction pooler.
   bool pooled = false;
   /// The end of a TTL is written and judged by the clients' wall clocks.

@@ -60,13 +60,12 @@ const Registration mysql_get_lock(with_known_hazards({
     .traits = {.expiry = Expiry::session,
                .release_check = OwnerCheck::atomic,
                .ends_with_connection = true,
+               .own_wait_limit = true,
                .reentrant = true,
                .fencing = true,
                .fair = true,
                .waiting = {.kind = WaitKind::queue},
                .waiting_choices = {}},
-    // GET_LOCK has a timeout of its own, and does not obey the server's.
-    .hazards = {{"transaction-timeout-inside-lock", HazardOutcome::safe}},
     .make = construct<GetLock>,
 }));
 
