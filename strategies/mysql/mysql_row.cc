@@ -25,15 +25,17 @@ class MysqlRow : public OnMysql<sql::RowLock> {
   }
 
   /// WAIT sets innodb_lock_wait_timeout for the statement, in whole seconds; max_statement_time
-  /// ends it to the millisecond.
+  /// ends it to the millisecond, or earlier if the server's limit is shorter.
   Statement select(const AcquireRequest& request, bool may_wait) const override {
     constexpr std::string_view kSelect = "SELECT 1 FROM lock_row WHERE name = ? FOR UPDATE";
     std::string sql = fmt::format("{} NOWAIT", kSelect);
     if (may_wait) {
       const Duration wait = time_to_wait(env(), request.deadline);
       const std::int64_t milliseconds = ceil_milliseconds(wait);
-      sql = fmt::format("SET STATEMENT max_statement_time = {}.{:03} FOR {} WAIT {}",
-                        milliseconds / 1000, milliseconds % 1000, kSelect, ceil_seconds(wait));
+      sql = fmt::format(
+          "SET STATEMENT max_statement_time = IF(@@max_statement_time > 0, "
+          "LEAST(@@max_statement_time, {0}.{1:03}), {0}.{1:03}) FOR {2} WAIT {3}",
+          milliseconds / 1000, milliseconds % 1000, kSelect, ceil_seconds(wait));
     }
     return {.name = "SELECT", .sql = std::move(sql), .waits = may_wait, .answered = "SELECT"};
   }
@@ -76,8 +78,6 @@ const Registration mysql_row(in_transaction(
         .source = "MariaDB documentation, \"FOR UPDATE\"",
         .libraries = {{"any", "every driver for MariaDB", "select ... for update in a transaction",
                        Reentry::uncounted}},
-        // Its own max_statement_time replaces the server's.
-        .hazards = {{"transaction-timeout-statement", HazardOutcome::safe}},
         .make = construct<MysqlRow>,
     },
     {.fair = true, .waiting = {.kind = WaitKind::queue}, .waiting_choices = {}}));
