@@ -5,6 +5,7 @@
 #include "deployment/private_store.h"
 #include "strategies/mysql/client/session.h"
 #include "strategies/store.h"
+#include "testbed/process/parallel.h"
 #include "testbed/servers/kinds.h"
 
 namespace lockbench::deployment {
@@ -25,17 +26,14 @@ class MysqlStore : public PrivateStore {
     add(testbed::start_mariadb(host, options));
   }
 
-  /// As an administrator would. A row does not show its transaction: the one that has locked rows
-  /// and does not wait.
+  /// As an administrator would.
   void end_session(const std::string& key) override {
-    const Answer holder =
-        ask("SELECT COALESCE(IS_USED_LOCK(?), (SELECT MAX(trx_mysql_thread_id) FROM "
-            "information_schema.INNODB_TRX WHERE trx_rows_locked > 0 AND trx_state = 'RUNNING'))",
-            {mysql::lock_name(key)});
-    if (holder.value.empty()) throw Failure("no session holds the lock");
-    ask("KILL " + holder.value);
+    std::string holder = ask("SELECT IS_USED_LOCK(?)", {mysql::lock_name(key)}).value;
+    if (holder.empty()) holder = holder_of_row(key);
+    if (holder.empty()) throw Failure("no session holds the lock");
+    ask("KILL " + holder);
     const std::string look =
-        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = " + holder.value;
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = " + holder;
     if (testbed::comes_true(std::chrono::seconds(10), [&] { return ask(look).value == "0"; })) {
       return;
     }
@@ -131,6 +129,34 @@ class MysqlStore : public PrivateStore {
   }
   Answer ask(const std::string& sql, const std::vector<std::string>& parameters = {}) {
     return ask(*open_session(), sql, parameters);
+  }
+  /// The server shows a row's lock only while somebody waits for it. Empty: nobody holds it.
+  std::string holder_of_row(const std::string& key) {
+    const auto waiter = open_session(), looking = open_session();
+    const std::string id = ask(*waiter, "SELECT CONNECTION_ID()").value;
+    const std::string look = fmt::format(
+        "SELECT holder.trx_mysql_thread_id FROM information_schema.INNODB_LOCK_WAITS JOIN "
+        "information_schema.INNODB_TRX AS holder ON holder.trx_id = blocking_trx_id JOIN "
+        "information_schema.INNODB_TRX AS waiter ON waiter.trx_id = requesting_trx_id WHERE "
+        "holder.trx_state = 'RUNNING' AND waiter.trx_mysql_thread_id = {} LIMIT 1",
+        id);
+    constexpr std::chrono::seconds kWait{2};
+    std::string holder;
+    testbed::in_parallel(2, [&](std::size_t part) {
+      if (part == 0) {
+        (void)call(*waiter,
+                   fmt::format("SELECT 1 FROM {}.lock_row WHERE name = ? FOR UPDATE WAIT {}",
+                               schema_of_key(key), kWait.count()),
+                   {key});
+        return;
+      }
+      testbed::comes_true(kWait, [&] {
+        holder = ask(*looking, look).value;
+        return !holder.empty();
+      });
+      ask(*looking, "KILL QUERY " + id);
+    });
+    return holder;
   }
   /// Sessions that begin from now on have the setting.
   void set(const std::string& name, long value) {

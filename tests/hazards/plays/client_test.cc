@@ -82,7 +82,8 @@ TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
 
 INSTANTIATE_TEST_SUITE_P(, Sessions,
                          testing::Values("zookeeper", "zookeeper-herd", "etcd", "chubby",
-                                         "postgres-advisory", "postgres-row", "mysql-get-lock"),
+                                         "postgres-advisory", "postgres-row", "mysql-get-lock",
+                                         "mysql-row"),
                          [](const auto& tested) {
                            return lockbench::test::test_name_of(tested.param);
                          });
