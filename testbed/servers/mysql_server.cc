@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 /// Creates the data if there is none, and executes the server, which sets up its user at each
 /// start. So a restart without data equals a first start. The first files are not synced: they
 /// reach the disk with the first checkpoint.
-constexpr std::string_view kFirstStart = R"(
+constexpr std::string_view kFirstMariadb = R"(
 program=$1; data=$2; shift 2
 # The caller's settings for its own servers.
 export HOME=/nonexistent
@@ -57,7 +57,7 @@ StartedServer start_mariadb(Testbed& testbed, const MysqlOptions& options) {
     ServerSpec spec = ServerSpec::in_new_folder(testbed, kMariadb.name, {port});
     const fs::path users = spec.folder / "users";
     need(testbed.write_file(users, users_for(testbed.secret(), options.tls)));
-    spec.argv = {"/bin/sh", "-c", std::string(kFirstStart), "mariadbd", program.string(),
+    spec.argv = {"/bin/sh", "-c", std::string(kFirstMariadb), "mariadbd", program.string(),
                  (spec.folder / "data" / "cluster").string(), "--init-file=" + users.string(),
                  "--bind-address=127.0.0.1", fmt::format("--port={}", port),
                  "--socket=socket",  // in the data's folder, whose path may be too long
