@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <cstdint>
 #include <utility>
 
@@ -109,8 +109,9 @@ std::string Session::version() const {
 
 bool Session::is_over() const {
   char byte = 0;
+  const ssize_t got = recv(mysql_get_socket(connection_.get()), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   // Nothing may come unasked: a message would pass for the next answer.
-  return recv(mysql_get_socket(connection_.get()), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+  return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
 StoreResult<void> Session::use_schema(const std::string& schema, std::string_view key,
