@@ -111,7 +111,7 @@ bool Session::is_over() const {
   char byte = 0;
   const ssize_t got = recv(mysql_get_socket(connection_.get()), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   // Nothing may come unasked: a message would pass for the next answer.
-  return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+  return got >= 0 || errno != EAGAIN;
 }
 
 StoreResult<void> Session::use_schema(const std::string& schema, std::string_view key,

@@ -40,7 +40,7 @@ TEST_P(MysqlSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
 /// The server ends sessions that do nothing, such as a holder's that works elsewhere.
 TEST_P(MysqlSessions, AreLostWithTheLockIfTheServerEndsIdleOnes) {
   const auto own = own_store();
-  MysqlProbe(own->server()).ask("SET GLOBAL wait_timeout = 1");
+  MysqlProbe(own->server()).ask("SET GLOBAL wait_timeout = 3");
   HeldBench bench(kLongTtl, strategy_, *own);
   const auto waiter = bench.client();
   const AcquireResult gained = waiter->acquire(bench.key(), patience());
