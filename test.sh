@@ -69,7 +69,7 @@ for part in "${chosen[@]}"; do [ -n "$part" ] && [ -n "${minutes[$part]:-}" ] ||
 
 # Usage: build PRESET TARGET. A missing library fails the build; otherwise its tests would be left out unnoticed.
 build() {
-  phase "$1 build" scripts/build.sh "$1" -DLOCKBENCH_{TESTS,POSTGRES,ETCD,METRICS,MPI}=ON -- "$2"
+  phase "$1 build" scripts/build.sh "$1" -DLOCKBENCH_{TESTS,POSTGRES,MYSQL,ETCD,METRICS,MPI}=ON -- "$2"
 }
 
 # Tests of these parts pass as inconclusive if they were disturbed.

@@ -49,7 +49,7 @@ class Conditions {
 
   std::vector<Reason> all() {
     const StoreTraits& store = store_traits(strategy_.backend);
-    if (traits_.ends_with_connection) postgres_sessions();
+    if (traits_.ends_with_connection) sessions(store);
     if (traits_.nodes > 1) {
       add("5 servers that fail independently, none a replica of another; a restarted one stays "
           "away for one TTL");
@@ -91,7 +91,7 @@ class Conditions {
     return parse_number<int>(setting(name));
   }
 
-  void postgres_sessions() {
+  void sessions(const StoreTraits& store) {
     const int clients = requirements_.clients.value_or(0);
     const auto most = number("max_connections");
     const int needed = connections_needed(server_ ? *server_ : ServerSettings{}, clients);
@@ -104,9 +104,9 @@ class Conditions {
     if (most) {
       add(std::move(text), *most >= needed, fmt::format("it is {}", *most));
     } else {
-      add(text + " (100 by default)");
+      add(fmt::format("{} ({} by default)", text, store.connections));
     }
-    if (!traits_.pooled) no_pooler();
+    if (store.poolers && !traits_.pooled) no_pooler();
     const auto idle = number("tcp_keepalives_idle");
     if (!must_survive(requirements_, "host-crash") || !idle) return;
     const int ends = *idle + number("tcp_keepalives_interval").value_or(0) *

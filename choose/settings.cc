@@ -178,14 +178,13 @@ Duration add_lifetime(std::vector<Setting>& settings, const Descriptor& strategy
     return {};
   }
   if (traits.ends_with_connection) {
-    settings.push_back(
-        {"at the server", "",
-         fmt::format("tcp_keepalives_idle = 5, tcp_keepalives_interval = 1, tcp_keepalives_count = "
-                     "3: a dead host blocks the lock for up to {}",
-                     human_seconds(seconds(kKeepalives))),
-         fmt::format("the lock ends with its connection; {}; {}",
-                     outcome_at("crash-holding", strategy, evidence),
-                     outcome_at("host-crash-keepalive", strategy, evidence))});
+    settings.push_back({"at the server", "",
+                        fmt::format("{}: a dead host blocks the lock for up to {}",
+                                    store_traits(strategy.backend).keepalives,
+                                    human_seconds(seconds(kKeepalives))),
+                        fmt::format("the lock ends with its connection; {}; {}",
+                                    outcome_at("crash-holding", strategy, evidence),
+                                    outcome_at("host-crash-keepalive", strategy, evidence))});
     return {};
   }
   const bool by_itself = traits.renews || traits.expiry == Expiry::session;

@@ -57,7 +57,7 @@ class PostgresStore : public PrivateStore {
         "((locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = {}) OR "
         "(locktype = 'transactionid' AND transactionid IN "
         "(SELECT xmax FROM {}.lock_row WHERE key = $1)))",
-        postgres::advisory_number(key), postgres::schema_of_key(key));
+        postgres::advisory_number(key), schema_of_key(key));
     if (ask(sql, {key}).value != "t") throw Failure("no session holds the lock");
   }
 
@@ -92,8 +92,8 @@ class PostgresStore : public PrivateStore {
   tl::expected<void, std::string> wait_in_transaction(const std::string& key) override {
     const std::string advisory =
         fmt::format("SELECT pg_advisory_xact_lock({})", postgres::advisory_number(key));
-    const std::string row = fmt::format("SELECT FROM {}.lock_row WHERE key = $1 FOR UPDATE",
-                                        postgres::schema_of_key(key));
+    const std::string row =
+        fmt::format("SELECT FROM {}.lock_row WHERE key = $1 FOR UPDATE", schema_of_key(key));
     auto answer = transaction_->call(statement(advisory), {}, {});
     if (answer && answer->done()) answer = transaction_->call(statement(row), {}, {&key, 1});
     if (answer && answer->done()) return {};

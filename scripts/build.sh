@@ -26,7 +26,7 @@ wanted="${options[*]} $(stat -c %Y /var/lib/dpkg/status 2>/dev/null || true)"
 # What earlier options left out comes back unless these leave it out again.
 configure() {
   if [ -e "build/$preset/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
-  cmake --preset "$preset" -ULOCKBENCH_{POSTGRES,ETCD,METRICS,MPI} "${options[@]}" && echo "$wanted" >"$stamp"
+  cmake --preset "$preset" -ULOCKBENCH_{POSTGRES,MYSQL,ETCD,METRICS,MPI} "${options[@]}" && echo "$wanted" >"$stamp"
 }
 # On a terminal ninja shows its progress; elsewhere its output is shown only on failure, without the commands.
 build() {

@@ -33,7 +33,21 @@ constexpr std::pair<std::string_view, StoreTraits> kStores[] = {
     {"zookeeper", {.members_agree = true}},
     {"etcd", {.members_agree = true, .frozen_leader_ends_sessions = true}},
     {"postgres",
-     {.asynchronous_replicas = true, .expires_by_wall_clock = true, .transactions = true}}};
+     {.asynchronous_replicas = true,
+      .expires_by_wall_clock = true,
+      .transactions = true,
+      .poolers = true,
+      .user_timeout = true,
+      .connections = 100,
+      .keepalives = "tcp_keepalives_idle = 5, tcp_keepalives_interval = 1, tcp_keepalives_count = "
+                    "3"}},
+    {"mysql",
+     {.asynchronous_replicas = true,
+      .expires_by_wall_clock = true,
+      .transactions = true,
+      .connections = 151,
+      .keepalives = "tcp_keepalive_time = 5, tcp_keepalive_interval = 1, tcp_keepalive_probes = "
+                    "3"}}};
 
 std::optional<RenewalTiming> timing_of(const Traits& traits, const StrategyOptions& options) {
   const auto& asked = options.renew;
@@ -76,7 +90,7 @@ bool waiting_transactions(const Facts& of) {
 }
 /// A pooler of transactions would give its session to others, so it refuses one.
 bool refuses_poolers(const Facts& of) {
-  return of.traits.ends_with_connection && !of.traits.pooled;
+  return of.store.poolers && of.traits.ends_with_connection && !of.traits.pooled;
 }
 /// Its lock is a transaction that is idle while the holder works.
 bool idle_transaction(const Facts& of) {
@@ -124,7 +138,8 @@ constexpr Rule kRules[] = {
      [](const Facts& of) { return is_endless(of) && of.traits.renew_check.has_value(); }},
     {"host-crash", stuck,
      [](const Facts& of) { return is_endless(of) || of.traits.ends_with_connection; }},
-    {"host-crash-user-timeout", stuck, ends_with_connection},
+    {"host-crash-user-timeout", stuck,
+     [](const Facts& of) { return of.store.user_timeout && of.traits.ends_with_connection; }},
     // The server grants the lock to the session of a client that stands still.
     {"pause-waiting", stuck, waiting_transactions},
     {"late-release", foreign_release,
@@ -185,7 +200,8 @@ constexpr Rule kRules[] = {
     {"pooler-reentry", refused, refuses_poolers},
     {"transaction-timeout-statement", unavailable, waiting_transactions},
     {"transaction-timeout-inside-statement", unavailable, waiting_transactions},
-    {"transaction-timeout-inside-lock", unavailable, waiting_transactions},
+    {"transaction-timeout-inside-lock", unavailable,
+     [](const Facts& of) { return waiting_transactions(of) && !of.traits.own_wait_limit; }},
     {"transaction-timeout-inside-idle", double_grant,
      [](const Facts& of) { return idle_transaction(of) && waiting_transactions(of); }},
     {"transaction-timeout-idle", double_grant, idle_transaction},

@@ -72,6 +72,8 @@ struct Traits {
   /// Its session is its connection: there is no TTL, and the server frees the lock as soon as it
   /// notices that the connection is gone.
   bool ends_with_connection = false;
+  /// Each of its waits at the server has a limit, which replaces the server's own for locks.
+  bool own_wait_limit = false;
   /// It ends with its connection, and yet works behind a transaction pooler.
   bool pooled = false;
   /// The end of a TTL is written and judged by the clients' wall clocks.
@@ -122,7 +124,12 @@ struct StoreTraits {
   bool expires_by_wall_clock = false;
   bool evicts_keys = false;   ///< when memory is full, keys of any size, by a policy
   bool evicts_items = false;  ///< when their memory is full, items of the lock's size
-  bool transactions = false;  ///< on sessions, which a pooler may share
+  bool transactions = false;  ///< on sessions
+  bool poolers = false;       ///< may share its sessions between transactions
+  bool user_timeout = false;  ///< ends connections whose data stays unacknowledged
+  int connections = 0;        ///< of clients, by default
+  /// Its settings that end the connections of a dead host after some seconds.
+  std::string_view keepalives{};
 };
 
 /// A backend's traits; for an unknown one the defaults, which fit any store with servers.

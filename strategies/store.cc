@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/regex.hpp>
+#include <cctype>
 
 namespace lockbench {
 
@@ -25,6 +26,16 @@ std::string_view run_of_key(std::string_view key) {
   key.remove_prefix(kPrefix.size());
   const std::size_t end = key.find(':');
   return end == std::string_view::npos ? std::string_view() : key.substr(0, end);
+}
+
+std::string schema_of_run(std::string_view run_id) {
+  constexpr std::size_t kLongestName = 63;
+  std::string name = "lockbench_";
+  for (const char c : run_id.substr(0, kLongestName - name.size())) {
+    const auto byte = static_cast<unsigned char>(c);
+    name += std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '_';
+  }
+  return name;
 }
 
 const StoreKind* find_store_kind(std::string_view backend) {

@@ -91,6 +91,12 @@ bool is_of_run(std::string_view id, std::string_view run_id);
 /// The run of a key lockbench:<run id>:...; empty for other keys.
 std::string_view run_of_key(std::string_view key);
 
+/// The schema of all objects of a run in a database: "lockbench_20261121t012530z_4f3a9c". Letters,
+/// digits and underscores only, so that it needs no quotes.
+std::string schema_of_run(std::string_view run_id);
+/// The schema for a key of the form lockbench:<run>:...; for other keys that of the run "".
+inline std::string schema_of_key(std::string_view key) { return schema_of_run(run_of_key(key)); }
+
 /// The error of a stopped remove_keys() or remove_run().
 inline tl::unexpected<StoreError> removal_stopped(std::string_view display) {
   return failure_at(display, StoreError::Kind::not_sent, "stopped before the end");

@@ -57,6 +57,12 @@ const auto only_for_connection_locks =
     only_if([](const Descriptor& one) { return one.traits.ends_with_connection; },
             "the lock does not depend on a connection");
 
+std::optional<std::string> only_with_user_timeout(const Descriptor& strategy) {
+  if (auto reason = only_for_connection_locks(strategy)) return reason;
+  if (store_traits(strategy.backend).user_timeout) return std::nullopt;
+  return "its server has no tcp_user_timeout";
+}
+
 /// A request of which a client dies.
 struct Fatal {
   std::function<void()> begin;  ///< only sends it
@@ -241,7 +247,7 @@ const ScenarioRegistration crashes_scenarios({
      .question = "As host-crash, with tcp_user_timeout only: does the lock become free?",
      .default_outcome = HazardOutcome::recovers,
      .setup = Setup::durable,
-     .exempts = only_for_connection_locks,
+     .exempts = only_with_user_timeout,
      .play = host_crash_user_timeout},
     {.name = "crash-mid-acquire",
      .question =

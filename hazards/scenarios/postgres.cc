@@ -51,7 +51,7 @@ Verdict strangers_reentry(Play& play) {
 }
 
 std::optional<std::string> only_with_a_pooler(const Descriptor& strategy) {
-  if (!store_traits(strategy.backend).transactions) return "its store has no transaction pooler";
+  if (!store_traits(strategy.backend).poolers) return "its store has no transaction pooler";
   if (!strategy.traits.ends_with_connection) return "its lock does not belong to a session";
   return std::nullopt;
 }

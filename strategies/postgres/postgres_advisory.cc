@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "strategies/postgres/client/endpoint.h"
@@ -11,9 +8,6 @@
 
 namespace lockbench::postgres {
 namespace {
-
-/// The most failed requests to remember; locks beyond that end with their session.
-constexpr std::size_t kMaxDoubts = 1024;
 
 /// The statements of one mode. Those that lock select FROM the lock function, so that the fencing
 /// number is drawn while the lock is held.
@@ -41,110 +35,20 @@ const Statements shared =
 
 const Statements& statements(Mode mode) { return mode == Mode::shared ? shared : exclusive; }
 
-/// pg_advisory_lock on the client's session: waits at the server, first come, first served, and
-/// ends with the session.
-class Advisory : public ServerQueueLock {
+/// pg_advisory_lock on the client's session.
+class Advisory : public OnPostgres<sql::NamedLock> {
  public:
-  explicit Advisory(const Context& context)
-      : ServerQueueLock(context),
-        session_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(), env()) {
-  }
-
-  StoreResult<void> connect() override { return session_.connect(); }
-
-  ReleaseResult release(const Lease& lease) override {
-    // The server does not distinguish the leases of one session.
-    const bool held = held_.erase(lease.state) > 0 && !lease.state->lost_at();
-    if (!held) return {ReleaseOutcome::not_owner, {}};
-    const Lock lock{advisory_number(lease.key), lease.mode};
-    const auto answer = unlock(lock, lease.key);
-    session_.unbind(lease.state);
-    if (!answer) {
-      after_failure(lock, lease.key);
-      return {ReleaseOutcome::failed, answer.error().message};
-    }
-    const bool released = answer->value == "t";
-    if (answer->done() && !released && answer->value != "f") {
-      return {ReleaseOutcome::failed, session_.not_understood("t or f", *answer).value().message};
-    }
-    settle_doubts(lock, lease.key);
-    if (released) return {ReleaseOutcome::released, {}};
-    lease.state->mark_lost(env().now());
-    return {ReleaseOutcome::not_owner, {}};
-  }
+  using OnPostgres::OnPostgres;
 
  protected:
-  Session& session() override { return session_; }
-
-  /// A statement with the lock's number as its parameter.
-  virtual StoreResult<Answer> ask(const Statement& statement, std::string_view key,
-                                  const std::string& number, const Patience& patience) {
-    return session_.call(statement, key, {&number, 1}, patience);
+  std::string name_of(std::string_view key) const override {
+    return std::to_string(advisory_number(key));
   }
-
-  StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
-    const Lock lock{advisory_number(request.key), request.mode};
-    const std::string number = std::to_string(lock.first);
+  Statement taking(const AcquireRequest& request, bool may_wait) const override {
     const Statements& known = statements(request.mode);
-    const auto answer = ask(may_wait ? known.lock : known.try_lock, request.key, number,
-                            {.wait_until = request.deadline, .stop = request.stop});
-    const bool in_error = answer ? answer->kind == Answer::Kind::cancelled
-                                 : answer.error().kind == StoreError::Kind::rejected;
-    if (in_error) {
-      after_failure(lock, request.key);
-    } else if (answer && (answer->kind == Answer::Kind::lock_not_available ||
-                          answer->kind == Answer::Kind::deadlock)) {
-      take_back(lock, request.key);
-    }
-    return to_grant(answer, session_);
+    return may_wait ? known.lock : known.try_lock;
   }
-
-  void granted(const Lease& lease) override {
-    session_.bind(lease.state);
-    held_.emplace(lease.state, Lock{advisory_number(lease.key), lease.mode});
-  }
-
- private:
-  /// The server counts a session's grants of a number, separately for each mode.
-  using Lock = std::pair<std::int64_t, Mode>;
-
-  StoreResult<Answer> unlock(const Lock& lock, std::string_view key) {
-    return ask(statements(lock.second).unlock, key, std::to_string(lock.first), {});
-  }
-
-  /// After a failed statement. A grant outlives the failure of its statement, so the session may
-  /// hold a lock without a lease of this client.
-  void after_failure(const Lock& lock, std::string_view key) {
-    std::erase_if(held_, [](const auto& lease) { return lease.first->lost_at().has_value(); });
-    if (held_.empty()) return session_.close();
-    take_back(lock, key);
-  }
-
-  /// The same if the session goes on. Needed after a wait in vain, too: the lock may be granted
-  /// just before the server's process sees that the time is up.
-  void take_back(const Lock& lock, std::string_view key) {
-    if (!is_held(lock)) {
-      (void)unlock(lock, key);
-    } else if (doubts_.size() < kMaxDoubts) {
-      doubts_.insert(lock);
-    }
-  }
-
-  /// Once a lock's last lease is released, releases the grants that failed requests may have added.
-  void settle_doubts(const Lock& lock, std::string_view key) {
-    if (is_held(lock)) return;
-    for (auto left = doubts_.erase(lock); left > 0; --left) (void)unlock(lock, key);
-  }
-
-  bool is_held(const Lock& lock) const {
-    return std::any_of(held_.begin(), held_.end(), [&](const auto& lease) {
-      return lease.second == lock && !lease.first->lost_at();
-    });
-  }
-
-  Session session_;
-  std::map<std::shared_ptr<LeaseState>, Lock> held_;  ///< by lease
-  std::multiset<Lock> doubts_;                        ///< see take_back()
+  Statement unlocking(Mode mode) const override { return statements(mode).unlock; }
 };
 
 /// The same, trusting that one process at the server executes all statements of a connection. Each
@@ -164,8 +68,9 @@ class UncheckedAdvisory : public Advisory {
     Statement whole = statement;
     whole.how = Statement::How::script;  // which has no parameters
     whole.sql.replace(whole.sql.find(kParameter), kParameter.size(), fmt::format("'{}'", number));
-    whole.sql = fmt::format("SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; {}",
-                            schema_of_key(key), lock_timeout(patience.wait_until), whole.sql);
+    whole.sql =
+        fmt::format("SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; {}",
+                    schema_of_key(key), lock_timeout(env(), patience.wait_until), whole.sql);
     return session().call(whole, key, {}, patience);
   }
 };

@@ -24,12 +24,13 @@ constexpr Duration kBetweenEchoes = std::chrono::milliseconds(250);
 constexpr Duration kLatestEcho = std::chrono::seconds(5);
 
 /// Where nobody listens: a program that only says what it is need not reach its store.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNowhere{{
     {"redis", "redis://127.0.0.1:1/0"},
     {"memcached", "memcached://127.0.0.1:1"},
     {"zookeeper", "zk://127.0.0.1:1"},
     {"etcd", "etcd://127.0.0.1:1"},
     {"postgres", "postgresql://lockbench@127.0.0.1:1/lockbench"},
+    {"mysql", "mysql://lockbench@127.0.0.1:1"},
 }};
 
 /// Registered clients live as long as the program: descriptors have views of their texts.
@@ -46,7 +47,7 @@ using Set = tl::expected<void, std::string>;
 
 Set set_expiry(const Json& value, std::string_view store, bool renews, Traits& traits) {
   const bool session = store == "zookeeper" || (store == "etcd" && renews);
-  const bool connection = store == "postgres";
+  const bool connection = store == "postgres" || store == "mysql";
   std::string word = session ? "session" : "ttl";
   if (value.is_null()) word = connection ? "connection" : word;
   if (value == false) word = connection ? "connection" : "none";

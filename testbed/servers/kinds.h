@@ -25,6 +25,7 @@ inline constexpr Program kRedisServer{"redis-server", "redis-server"};
 inline constexpr Program kRedisSentinel{"redis-sentinel", "redis-sentinel"};
 inline constexpr Program kMemcached{"memcached", "memcached"};
 inline constexpr Program kPostgres{"postgres", "postgresql"};
+inline constexpr Program kMariadb{"mariadbd", "mariadb-server"};
 inline constexpr Program kPgbouncer{"pgbouncer", "pgbouncer"};
 inline constexpr Program kEtcd{"etcd", "etcd-server"};
 /// For messages: the program itself is a jar for Java.
@@ -97,6 +98,18 @@ struct PgbouncerOptions {
 /// connections as needed, and gives a client the one used last.
 StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
                               const PgbouncerOptions& options = {});
+
+struct MysqlOptions {
+  std::uint32_t max_clients = 100;
+  std::vector<std::string> config;  ///< further options: "wait-timeout=2"
+  const TlsFiles* tls = nullptr;
+  const ClockShim* clock = nullptr;
+};
+/// The server program, in PATH or in Debian's folder.
+tl::expected<std::filesystem::path, std::string> find_mariadb();
+/// A MariaDB with its own data, as durable as MariaDB is by default. Only the testbed's user can
+/// log in, who has all rights. The machine's own data and configuration are not touched.
+StartedServer start_mariadb(Testbed& testbed, const MysqlOptions& options = {});
 
 /// The all-powerful user: authentication cannot be enabled without a user of this name.
 inline constexpr std::string_view kEtcdRoot = "root";

@@ -95,10 +95,10 @@ class Install(unittest.TestCase):
         self.assertNotIn(" libpq-dev ", asked.read_text())
 
     def test_an_unknown_store_is_refused_with_those_that_there_are(self):
-        for stores in ("mysql", "redis,mysql", ""):
+        for stores in ("oracle", "redis,oracle", ""):
             run = subprocess.run([ROOT / "run.sh", "--stores", stores, "list"], capture_output=True, text=True, check=False)
             self.assertEqual((run.returncode, run.stdout), (1, ""))
-            self.assertIn("allowed: etcd, memcached, postgres, redis, zookeeper", run.stderr)
+            self.assertIn("allowed: etcd, memcached, mysql, postgres, redis, zookeeper", run.stderr)
 
     def test_makes_the_account_of_private_servers(self):
         self.play("apt-get", "exit 0")

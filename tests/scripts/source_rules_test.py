@@ -37,7 +37,7 @@ ROOMS = {
     "cli": EVERYTHING,
 }
 # Each store is a separate room: the core knows no store, and a store knows no other.
-STORE = re.compile(r"(strategies/(?!(?:waiting|transport)/)[^/]+)/")
+STORE = re.compile(r"(strategies/(?!(?:sql|waiting|transport)/)[^/]+)/")
 
 QUICK_FOLDERS = ["tests/unit", "tests/conformance", "tests/hostile", "tests/integration", "tests/hazards/plays",
                  "tests/dashboards"]

@@ -116,7 +116,8 @@ void HostileServer::serve() {
     if (accepted < 0) continue;
     const int on = 1;
     ::setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    peers.emplace_back(accepted, make_speaker_());
+    Peer& peer = peers.emplace_back(accepted, make_speaker_());
+    peer.out = peer.speaker->greeting();
   }
 }
 

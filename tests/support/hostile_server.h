@@ -18,6 +18,8 @@ namespace lockbench::test {
 class Speaker {
  public:
   virtual ~Speaker() = default;
+  /// Sent as soon as the connection is open.
+  virtual std::string greeting() { return {}; }
   /// The length of the first request in these bytes; 0 until it is complete.
   virtual std::size_t request_length(std::string_view received) = 0;
   /// The right answer; empty: none.

@@ -1,5 +1,4 @@
 #include <libpq-fe.h>
-#include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <poll.h>
 
@@ -7,6 +6,7 @@
 #include <new>
 
 #include "strategies/postgres/client/session.h"
+#include "strategies/transport/library_tls.h"
 #include "strategies/transport/lookup.h"
 #include "strategies/transport/tls_transport.h"
 
@@ -31,15 +31,6 @@ std::string first_line(const char* message) {
   return line.empty() ? "the connection was closed" : std::string(line);
 }
 
-/// OpenSSL's verdict on the certificate of the session that this thread freed last. libpq says only
-/// that it was refused, and frees the session, which knows why, before its call returns.
-thread_local long last_verdict = X509_V_OK;
-
-/// OpenSSL calls it for every freed session, once dial() has registered it.
-void note_verdict(void* session, void*, CRYPTO_EX_DATA*, int, long, void*) {
-  last_verdict = SSL_get_verify_result(static_cast<SSL*>(session));
-}
-
 }  // namespace
 
 tl::unexpected<StoreError> Session::broken(StoreError::Kind kind) const {
@@ -47,8 +38,7 @@ tl::unexpected<StoreError> Session::broken(StoreError::Kind kind) const {
 }
 
 tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_token& stop) {
-  [[maybe_unused]] static const int watching =
-      SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, note_verdict);
+  watch_library_tls();
   // Replace the URL's host unless empty. Each address needs a name beside it.
   std::string hosts, addresses;
   if (!endpoint_.name.empty()) {
@@ -109,15 +99,15 @@ StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
     if (stop.stop_requested()) return failed("stopped while connecting");
     const short events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
     pollfd ready{.fd = PQsocket(connection_.get()), .events = events, .revents = 0};
-    if (!wait_for_socket(events, give_up_at, stop)) {
+    if (!wait_for_socket(ready.fd, events, give_up_at, stop)) {
       return failed("no connection within " + format_duration(longest));
     }
-    if (!takes_more()) return failed("the answer is too long");
+    if (!takes_more(ready.fd)) return failed("the answer is too long");
     // PQconnectPoll blocks if the socket is not ready.
     if (poll(&ready, 1, 0) <= 0) continue;
-    last_verdict = X509_V_OK;
+    last_tls_verdict = X509_V_OK;
     status = PQconnectPoll(connection_.get());
-    if (last_verdict != X509_V_OK) verdict = last_verdict;
+    if (last_tls_verdict != X509_V_OK) verdict = last_tls_verdict;
   }
   if (PQstatus(connection_.get()) != CONNECTION_OK) {
     const std::string said = first_line(PQerrorMessage(connection_.get()));

@@ -4,7 +4,6 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -160,16 +159,6 @@ std::int64_t advisory_number(std::string_view key) {
     hash *= 0x100000001b3ULL;
   }
   return static_cast<std::int64_t>(hash);
-}
-
-std::string schema_of_run(std::string_view run_id) {
-  constexpr std::size_t kLongestName = 63;
-  std::string name = "lockbench_";
-  for (const char c : run_id.substr(0, kLongestName - name.size())) {
-    const auto byte = static_cast<unsigned char>(c);
-    name += std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '_';
-  }
-  return name;
 }
 
 }  // namespace lockbench::postgres

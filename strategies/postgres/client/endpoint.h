@@ -39,11 +39,4 @@ std::string in_quotes(std::string_view text, char quote);
 /// with one number would share a lock, which is unlikely below billions of keys.
 std::int64_t advisory_number(std::string_view key);
 
-/// The schema of all objects of a run: "lockbench_20261121t012530z_4f3a9c". Letters, digits and
-/// underscores only, so that it needs no quotes.
-std::string schema_of_run(std::string_view run_id);
-
-/// The schema for a key of the form lockbench:<run>:...; for other keys that of the run "".
-inline std::string schema_of_key(std::string_view key) { return schema_of_run(run_of_key(key)); }
-
 }  // namespace lockbench::postgres

@@ -3,27 +3,21 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "strategies/carrier.h"
 #include "strategies/number.h"
 
 namespace lockbench::postgres {
 namespace {
 
-/// After a stop, or the end of a wait: how long an answer under way may take before the statement
-/// is cancelled.
-constexpr Duration kLastMoment = std::chrono::milliseconds(5);
 /// lock_timeout ends a wait in time unless the statement waits twice, as for a row: first for other
 /// waiters, then for the holder. A statement this overdue is cancelled.
 constexpr Duration kOverdue = std::chrono::milliseconds(250);
 
-/// Bounds on a server's answer to one statement.
-constexpr std::int64_t kLongestAnswer = std::int64_t{1} << 20;
+/// Of a server's answer to one statement.
 constexpr int kMostResults = 64;
 
 std::string_view field(const PGresult& result, int name) {
@@ -41,10 +35,6 @@ std::optional<Answer::Kind> meaning_of(const PGresult& error) {
   // Ended by an administrator, or a shutdown.
   if (code.starts_with("57P")) return Answer::Kind::session_over;
   return std::nullopt;
-}
-
-TimePoint later(TimePoint time, Duration by) {
-  return time > TimePoint::max() - by ? TimePoint::max() : time + by;
 }
 
 /// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, tables
@@ -92,12 +82,11 @@ Statement make_only_schema(const std::string& schema, Duration timeout) {
 }  // namespace
 
 Session::Session(Endpoint endpoint, const Timeouts& timeouts, Env& env)
-    : endpoint_(std::move(endpoint)),
-      timeouts_(timeouts),
-      env_(env),
+    : sql::Session("postgres", endpoint.display, timeouts, env),
+      endpoint_(std::move(endpoint)),
       connection_(nullptr, PQfinish) {}
 
-Session::~Session() { close(); }
+Session::~Session() { Session::close(); }
 
 void Session::close() noexcept {
   connection_.reset();
@@ -106,46 +95,7 @@ void Session::close() noexcept {
   schema_.clear();
   made_schema_.clear();
   lock_timeout_ = -1;
-  for (const auto& lease : bound_) lease->mark_lost(env_.now());
-  bound_.clear();
-}
-
-tl::unexpected<StoreError> Session::not_understood(std::string_view expected,
-                                                   const Answer& answer) {
-  close();
-  return fail(StoreError::Kind::unanswered,
-              fmt::format("it answered with \"{}\" and \"{}\", expected {}", answer.tag,
-                          answer.value, expected));
-}
-
-StoreResult<Answer> Session::call(const Statement& statement, std::string_view key,
-                                  std::span<const std::string> parameters,
-                                  const Patience& patience) {
-  const CommandInfo info{.store = "postgres",
-                         .endpoint = endpoint_.display,
-                         .name = statement.name,
-                         .key = key,
-                         .blocks = statement.waits};
-  StoreResult<Answer> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
-  if (env_.before_command(info) == CommandFate::drop) {
-    close();
-  } else if (auto connected = connect(patience.stop); !connected) {
-    answer = tl::unexpected(std::move(connected.error()));
-  } else {
-    answer = exchange(statement, key, parameters, patience);
-  }
-  const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
-  const bool in_vain = statement.waits && answered && !(answer && answer->done());
-  const CommandFate fate = env_.after_command(info, in_vain    ? CommandEnd::in_vain
-                                                    : answered ? CommandEnd::answered
-                                                               : CommandEnd::lost);
-  const bool over = answer && answer->kind == Answer::Kind::session_over;
-  if (!answered || over) close();
-  if (answered && fate == CommandFate::drop) {
-    close();
-    return fail(StoreError::Kind::unanswered, "the answer was lost");
-  }
-  return answer;
+  lose_bound();
 }
 
 StoreResult<Answer> Session::exchange(const Statement& statement, std::string_view key,
@@ -171,16 +121,6 @@ StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& pat
   }
   auto answer = answer_to(false, {}, patience);
   if (answer && answer->done()) prepared_.emplace(sql, name);
-  return before_request(std::move(answer));
-}
-
-StoreResult<Answer> Session::set_up(const Statement& statement, std::string_view key,
-                                    std::span<const std::string> parameters,
-                                    const std::stop_token& stop) {
-  auto answer = call(statement, key, parameters, {.wait_until = {}, .stop = stop});
-  if (answer && !answer->done()) {
-    return fail(StoreError::Kind::rejected, fmt::format("{} was not carried out", statement.name));
-  }
   return before_request(std::move(answer));
 }
 
@@ -265,21 +205,6 @@ StoreResult<void> Session::set_lock_timeout(std::int64_t milliseconds, std::stri
   });
 }
 
-bool Session::wait_for_socket(short events, TimePoint give_up_at, const std::stop_token& stop) {
-  const TimePoint now = env_.now();
-  if (now >= give_up_at) return false;
-  const Duration limit = std::min<Duration>(give_up_at - now, std::chrono::hours(1));
-  pollfd ready{.fd = PQsocket(connection_.get()), .events = events, .revents = 0};
-  Carrier::current().poll({&ready, 1}, limit, stop);  // libpq checks the socket itself
-  return true;
-}
-
-bool Session::takes_more() {
-  int waiting = 0;
-  if (ioctl(PQsocket(connection_.get()), FIONREAD, &waiting) == 0) received_ += waiting;
-  return received_ <= kLongestAnswer;
-}
-
 bool Session::send(const Statement& statement, std::span<const std::string> parameters) {
   std::vector<const char*> values;
   values.reserve(parameters.size());
@@ -298,64 +223,11 @@ bool Session::send(const Statement& statement, std::span<const std::string> para
                            nullptr, 0) == 1;
 }
 
-/// How long the answer to a statement is awaited, and when the statement is interrupted. After a
-/// stop was noticed, waits ignore it: it would end each of them immediately.
-struct Session::Limits {
-  /// `its_waiting_stop` ends the wait for a lock; the Env may request it before the other stop.
-  Limits(bool waits, const Patience& its_patience, std::stop_token its_waiting_stop,
-         const Timeouts& its_timeouts, TimePoint now)
-      : patience(its_patience),
-        waiting_stop(std::move(its_waiting_stop)),
-        timeouts(its_timeouts),
-        wait_is_over(!waits),
-        cancelled(!waits),
-        interrupt_at(waits ? later(patience.wait_until, kOverdue) : TimePoint::max()),
-        give_up_at(later(waits ? std::max(now, patience.wait_until) : now, timeouts.answer)) {}
-
-  void notice_stops(TimePoint now) {
-    const bool ends_wait = !wait_is_over && waiting_stop.stop_requested();
-    const bool hurries = !hurried && patience.stop.stop_requested();
-    wait_is_over = wait_is_over || ends_wait;
-    hurried = hurried || hurries;
-    if (ends_wait || hurries) interrupt_at = std::min(interrupt_at, now + kLastMoment);
-  }
-  void interrupted(TimePoint now) {
-    // A run's end cancels the waits of all clients together: too many for the short time after a
-    // stop.
-    const Duration left = hurried ? timeouts.after_stop * 3 / 10 : timeouts.answer;
-    give_up_at = std::min(give_up_at, now + left);
-    interrupt_at = TimePoint::max();
-  }
-  std::stop_token next_stop() const {
-    if (!wait_is_over) return waiting_stop;
-    return hurried ? std::stop_token() : patience.stop;
-  }
-
-  const Patience& patience;
-  const std::stop_token waiting_stop;
-  const Timeouts& timeouts;
-  bool wait_is_over;     ///< for a lock
-  bool cancelled;        ///< or nothing is to be
-  bool hurried = false;  ///< by the stop
-  TimePoint interrupt_at, give_up_at;
-};
-
 StoreResult<bool> Session::await_input(bool unsent, Limits& limits, std::string_view key) {
-  limits.notice_stops(env_.now());
-  if (env_.now() >= limits.interrupt_at) {
-    if (!std::exchange(limits.cancelled, true)) cancel(key, limits.patience.stop);
-    limits.interrupted(env_.now());
-  }
   const auto events = static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN);
-  const TimePoint until = std::min(limits.give_up_at, limits.interrupt_at);
-  if (!wait_for_socket(events, until, limits.next_stop()) && env_.now() >= limits.give_up_at) {
-    return fail(StoreError::Kind::unanswered,
-                limits.patience.stop.stop_requested()
-                    ? "stopped while waiting for the answer"
-                    : "no answer within " + format_duration(timeouts_));
-  }
-  if (!takes_more()) return fail(StoreError::Kind::unanswered, "the answer is too long");
-  return PQconsumeInput(connection_.get()) != 0;
+  return await_socket(PQsocket(connection_.get()), events, limits, key).map([&] {
+    return PQconsumeInput(connection_.get()) != 0;
+  });
 }
 
 StoreResult<bool> Session::await_result(Limits& limits, std::string_view key) {
@@ -391,7 +263,7 @@ StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_vie
 
 StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const Patience& patience) {
   const std::stop_token waiting_stop = waits ? env_.waiting_stop(patience.stop) : std::stop_token();
-  Limits limits(waits, patience, waiting_stop, timeouts_, env_.now());
+  Limits limits(waits, patience, waiting_stop, timeouts_, kOverdue, env_.now());
   const auto collected = collect(limits, key);
   if (!collected) return tl::unexpected(collected.error());
   pg_result& result = **collected;
@@ -410,12 +282,7 @@ StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const P
     return answer;
   }
   auto meaning = meaning_of(result);
-  const bool stopped = waiting_stop.stop_requested() || patience.stop.stop_requested();
-  if (meaning == Answer::Kind::cancelled && !stopped) {
-    // Cancelled because it was overdue, or by another user.
-    const bool overdue = waits && env_.now() >= patience.wait_until;
-    meaning = overdue ? std::optional(Answer::Kind::lock_not_available) : std::nullopt;
-  }
+  if (meaning == Answer::Kind::cancelled) meaning = meaning_of_interruption(waits, limits);
   if (meaning) return Answer{.kind = *meaning};
   if (PQstatus(connection_.get()) == CONNECTION_BAD) return broken(StoreError::Kind::unanswered);
   return fail(StoreError::Kind::rejected, field(result, PG_DIAG_MESSAGE_PRIMARY));
@@ -428,12 +295,8 @@ void Session::cancel(std::string_view key, const std::stop_token& stop) {
                             .how = Statement::How::once};
   const std::string process =
       process_.empty() ? std::to_string(PQbackendPID(connection_.get())) : process_;
-  const bool hurried = stop.stop_requested();
-  const Duration longest = hurried ? timeouts_.after_stop * 3 / 5 : timeouts_.answer;
-  Session other(endpoint_, {longest, timeouts_.after_stop}, env_);
-  const Patience patience{.wait_until = {}, .stop = hurried ? std::stop_token() : stop};
-  // If this fails, the connection is closed, which ends the wait too, but later.
-  (void)other.call(statement, key, {&process, 1}, patience);
+  Session other(endpoint_, cancelling(stop), env_);
+  cancel_with(other, statement, key, {&process, 1}, stop);
 }
 
 }  // namespace lockbench::postgres

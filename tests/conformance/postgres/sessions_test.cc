@@ -289,8 +289,8 @@ TEST(Schema, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
   const auto schemas = [&] {
     return probe.ask("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'lockbench%' ORDER BY 1");
   };
-  for (const std::string& name : {postgres::schema_of_run(old), postgres::schema_of_run(fresh),
-                                  std::string("lockbench_of_somebody_else")}) {
+  for (const std::string& name :
+       {schema_of_run(old), schema_of_run(fresh), std::string("lockbench_of_somebody_else")}) {
     probe.ask("CREATE SCHEMA " + name);
   }
   Bench bench(*find_strategy("postgres-lease"));
@@ -299,9 +299,8 @@ TEST(Schema, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
 
   const auto store = store_at(shared_postgres().server().port());
   EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 0U);
-  EXPECT_THAT(schemas(),
-              testing::ElementsAre(postgres::schema_of_run(alive), postgres::schema_of_run(fresh),
-                                   "lockbench_of_somebody_else"));
+  EXPECT_THAT(schemas(), testing::ElementsAre(schema_of_run(alive), schema_of_run(fresh),
+                                              "lockbench_of_somebody_else"));
   for (const std::string& run : {alive, fresh}) {
     EXPECT_EQ(store->remove_run(run, {}).value_or(99), 1U);
   }

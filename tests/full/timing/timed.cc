@@ -17,6 +17,7 @@ namespace {
 std::unique_ptr<testbed::Server> start(std::string_view backend) {
   using deployment::need;
   if (backend == "memcached") return need(testbed::start_memcached(shared_testbed()));
+  if (backend == "mysql") return need(testbed::start_mariadb(shared_testbed()));
   if (backend == "postgres") return need(testbed::start_postgres(shared_testbed()));
   if (backend == "zookeeper") return need(testbed::start_zookeeper(shared_testbed()));
   if (backend == "etcd") return need(testbed::start_etcd(shared_testbed()));

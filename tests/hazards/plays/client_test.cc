@@ -82,7 +82,8 @@ TEST_P(Sessions, CannotBeEndedWhereNobodyHoldsTheLock) {
 
 INSTANTIATE_TEST_SUITE_P(, Sessions,
                          testing::Values("zookeeper", "zookeeper-herd", "etcd", "chubby",
-                                         "postgres-advisory", "postgres-row"),
+                                         "postgres-advisory", "postgres-row", "mysql-get-lock",
+                                         "mysql-row"),
                          [](const auto& tested) {
                            return lockbench::test::test_name_of(tested.param);
                          });
@@ -93,6 +94,8 @@ TEST(Setups, ThatAreNotOfferedSayWhy) {
       {"etcd", Setup::clocked, Why::unplayable},
       {"etcd", Setup::cramped, Why::never_needed},
       {"zookeeper", Setup::cramped, Why::never_needed},
+      {"mysql-row", Setup::cramped, Why::never_needed},
+      {"mysql-row", Setup::replicated, Why::unplayable},
       {"postgres-row", Setup::cramped, Why::never_needed}};
   for (const auto& [name, setup, why] : none) {
     const auto store = server_pool().store(strategy(name), setup);

@@ -81,6 +81,9 @@ std::vector<TlsStore> stores() {
   postgres.wrong_name = R"(server certificate for "elsewhere.invalid" (and 1 other name) )"
                         R"(does not match host name "127.0.0.1")";
   postgres.no_client_certificate = "FATAL:  connection requires a valid client certificate";
+  TlsStore mysql{.name = "mysql", .start = start<testbed::MysqlOptions, testbed::start_mariadb>};
+  mysql.no_client_certificate =
+      "Access denied for user 'lockbench'@'127.0.0.1' (using password: YES)";
   return {
       {.name = "redis",
        .start = start<testbed::RedisOptions, testbed::start_redis>,
@@ -98,7 +101,8 @@ std::vector<TlsStore> stores() {
        .before = "no ZooKeeper answers: ",
        // Newer versions of Java 17 send the same alert for every refused handshake.
        .no_client_certificate = " a client certificate: cert=FILE&key=FILE"},
-      postgres};
+      postgres,
+      mysql};
 }
 
 class TlsOf : public testing::TestWithParam<TlsStore> {
@@ -191,8 +195,8 @@ TEST(Tls, EtcdSaysThatAPlainUrlLeadsToATlsPort) {
 TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
   const Scratch scratch;
   const std::vector<std::string> strategies = {
-      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait",       "redlock-parallel",
-      "memcached-add-cas", "zookeeper",   "etcd",           "postgres-advisory"};
+      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait",        "redlock-parallel",
+      "memcached-add-cas", "zookeeper",   "etcd",           "postgres-advisory", "mysql-get-lock"};
   std::vector<std::string> arguments = words(
       "run --tls --clients 4 --hold 1ms --node-timeout 1s --wait-timeout 10s --warmup 0ms "
       "--iterations 100 --resource redis --out r.json");
@@ -209,7 +213,7 @@ TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
     EXPECT_EQ(run.at("outcomes").at("failed"), 0) << strategy;
   }
   const Json& servers = result.at("environment").at("servers");
-  EXPECT_EQ(servers.size(), 7U) << "of five stores, one with replicas, and the counter's";
+  EXPECT_EQ(servers.size(), 8U) << "of six stores, one with replicas, and the counter's";
   for (const auto& [name, server] : servers.items()) {
     EXPECT_EQ(server.at("encryption"), name == "postgres" ? "sslmode=verify-full" : "TLS") << name;
   }

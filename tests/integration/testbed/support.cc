@@ -53,6 +53,16 @@ std::string psql(const Server& server, const std::string& sql) {
   return status == 0 ? text : "error: " + text;
 }
 
+std::string mariadb(const Server& server, const std::string& sql) {
+  setenv("MYSQL_PWD", server.secret().c_str(), 1);
+  auto [text, status] = test::output_of(
+      fmt::format("timeout {} mariadb --no-defaults -N -B --host=127.0.0.1 --port={} --user={} "
+                  "--execute=\"{}\" 2>&1",
+                  test::kPatience.count(), server.port(), kUser, sql));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return status == 0 ? text : "error: " + text;
+}
+
 std::string put_into_etcd(const Server& server) {
   return ask_etcd(server, "/v3/kv/put", R"({"key":"aw==","value":"dg=="})");
 }

@@ -33,6 +33,8 @@ std::string ask(std::uint16_t port, const std::string& command);
 
 /// psql's output, or "error: ..." with its complaint.
 std::string psql(const Server& server, const std::string& sql);
+/// The same of the client of MariaDB.
+std::string mariadb(const Server& server, const std::string& sql);
 
 /// Writes and reads "k" (in base 64) as etcd's superuser. Returns the answer, or the reason why
 /// there is none.

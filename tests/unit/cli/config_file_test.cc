@@ -88,6 +88,7 @@ redis = ["redis://a", "redis://b"]
 counter-redis = "redis://c"
 memcached = "cache:1"
 etcd = "etcd://ann:hunter2@db"
+mysql = "mysql://ann:hunter2@db"
 postgres = "host=db password=hunter2"
 zookeeper = "zk://ann:hunter2@zoo:1"
 store-timeout = "2s"

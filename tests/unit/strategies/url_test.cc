@@ -59,6 +59,9 @@ TEST(StoreUrls, AreShownWithoutCredentials) {
        "sslmode=verify-full"},
       {"postgres", "hostaddr=127.0.0.1 password=hunter2", "127.0.0.1:5432"},
       {"postgres", "dbname=app password=hunter2", "local socket:5432"},
+      {"mysql", "mysql://ann:hunter2@db.example", "db.example:3306"},
+      {"mysql", "mysql://db:3307/", "db:3307"},
+      {"mysql", "mysqls://ann:hunter%402@[::1]?min-tls=1.3", "[::1]:3306", "TLS"},
   };
   for (const auto& [store, url, shown, encryption] : cases) {
     const StoreKind* const kind = find_store_kind(store);
@@ -131,6 +134,11 @@ TEST(StoreUrls, AreRefusedWithAReasonThatRepeatsNoSecret) {
        "",
        {"", "memcached://hunter2@host", "http://host", "memcached://host/hunter2",
         "memcached://host?cacert=hunter2", "ann:hunter2%0d%0a@host", "ann:hunter2%20@host"}},
+      {"mysql", "a database cannot be chosen", {"mysql://ann:hunter2@db/app"}},
+      {"mysql",
+       "",
+       {"", "hunter2", "postgresql://ann:hunter2@db", "mysql://ann:hunter2%zz@db",
+        "mysql://ann:x/hunter2@db", "mysql://db?cacert=hunter2", "mysql://ann:hunter2@a,b"}},
       // Unencoded passwords: libpq would take parts of them for host, port or database.
       {"postgres",
        "",

@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "deployment/private_store.h"
+#include "strategies/mysql/client/session.h"
+#include "strategies/store.h"
+#include "testbed/process/parallel.h"
+#include "testbed/servers/kinds.h"
+
+namespace lockbench::deployment {
+namespace {
+
+using mysql::Answer;
+
+class MysqlStore : public PrivateStore {
+ public:
+  MysqlStore(testbed::Testbed& host, const StoreRequest& request)
+      : PrivateStore("mysql", request.setup != Setup::volatile_) {
+    // Enough for hazards, which have few clients.
+    constexpr std::uint32_t kFewClients = 200;
+    testbed::MysqlOptions options{.max_clients =
+                                      request.setup == Setup::load ? request.clients : kFewClients};
+    options.tls = host.tls();
+    options.clock = clock_for(host, request.setup);
+    add(testbed::start_mariadb(host, options));
+  }
+
+  /// As an administrator would.
+  void end_session(const std::string& key) override {
+    std::string holder = ask("SELECT IS_USED_LOCK(?)", {mysql::lock_name(key)}).value;
+    if (holder.empty()) holder = holder_of_row(key);
+    if (holder.empty()) throw Failure("no session holds the lock");
+    ask("KILL " + holder);
+    const std::string look =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = " + holder;
+    if (testbed::comes_true(std::chrono::seconds(10), [&] { return ask(look).value == "0"; })) {
+      return;
+    }
+    throw Failure("the server does not end the session");
+  }
+
+  void limit(Limit what, std::chrono::seconds time) override {
+    const long seconds = time.count();
+    switch (what) {
+      case Limit::statement:
+        return set("max_statement_time", seconds);
+      case Limit::lock_wait:
+        return set("innodb_lock_wait_timeout", seconds);
+      case Limit::idle_transaction:
+        return set("idle_transaction_timeout", seconds);
+      case Limit::idle_session:
+        return set("wait_timeout", seconds);
+      case Limit::silent_client:
+        // The first probe after a second, then one per second.
+        set("tcp_keepalive_time", 1);
+        set("tcp_keepalive_interval", 1);
+        return set("tcp_keepalive_probes", std::max<long>(seconds - 1, 1));
+      case Limit::unacknowledged:
+        throw Failure("MariaDB has no such setting");
+    }
+  }
+
+  void begin_transaction() override {
+    transaction_ = open_session();
+    ask(*transaction_, "BEGIN");
+  }
+  /// Takes both kinds of locks: the other kind is free.
+  tl::expected<void, std::string> wait_in_transaction(const std::string& key) override {
+    constexpr int kSeconds = 10;
+    const auto named = call(*transaction_, fmt::format("SELECT GET_LOCK(?, {})", kSeconds),
+                            {mysql::lock_name(key)});
+    if (named && named->done() && named->value != "1") {
+      return tl::unexpected<std::string>("the server ended the wait for the lock");
+    }
+    const std::string row =
+        fmt::format("SELECT 1 FROM {}.lock_row WHERE name = ? FOR UPDATE", schema_of_key(key));
+    const auto locked = named ? call(*transaction_, row, {key}) : named;
+    if (locked && locked->done()) return {};
+    if (locked && locked->kind == Answer::Kind::lock_not_available) {
+      return tl::unexpected<std::string>("Lock wait timeout exceeded");
+    }
+    if (locked) throw Failure("the server ended the session of the waiting transaction");
+    if (locked.error().kind != StoreError::Kind::rejected) {
+      throw Failure("the waiting transaction: " + locked.error().message);
+    }
+    return tl::unexpected(locked.error().message);
+  }
+  bool commit_transaction() override {
+    const auto answer = call(*transaction_, "COMMIT");
+    return answer && answer->done();
+  }
+
+  /// The server reads no end of the connection while it works.
+  void abandon_statement(const std::string& mark, std::chrono::seconds time) override {
+    const auto session = open_session();
+    need(session->connect());
+    std::stop_source stop;
+    stop.request_stop();
+    const auto answer = session->call(
+        {.name = "deployment", .sql = fmt::format("SELECT SLEEP({}) /* {} */", time.count(), mark)},
+        {}, {}, {.wait_until = {}, .stop = stop.get_token()});
+    if (answer || answer.error().kind != StoreError::Kind::unanswered) {
+      throw Failure("the statement was not left behind");
+    }
+    if (!testbed::comes_true(std::chrono::seconds(1), [&] { return runs_statement(mark); })) {
+      throw Failure("the server ended the statement with its connection");
+    }
+  }
+  bool runs_statement(const std::string& mark) override {
+    return ask("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' AND "
+               "ID <> CONNECTION_ID() AND INSTR(INFO, ?) > 0",
+               {mark})
+               .value != "0";
+  }
+
+ private:
+  std::unique_ptr<mysql::Session> open_session() {
+    return std::make_unique<mysql::Session>(*mysql::parse_endpoint(urls().front()),
+                                            std::chrono::seconds(10), *env_);
+  }
+  static StoreResult<Answer> call(mysql::Session& session, const std::string& sql,
+                                  const std::vector<std::string>& parameters = {}) {
+    return session.call({.name = "deployment", .sql = sql}, {}, parameters);
+  }
+  static Answer ask(mysql::Session& session, const std::string& sql,
+                    const std::vector<std::string>& parameters = {}) {
+    return need(call(session, sql, parameters));
+  }
+  Answer ask(const std::string& sql, const std::vector<std::string>& parameters = {}) {
+    return ask(*open_session(), sql, parameters);
+  }
+  /// The server shows a row's lock only while somebody waits for it. Empty: nobody holds it.
+  std::string holder_of_row(const std::string& key) {
+    const auto waiter = open_session(), looking = open_session();
+    const std::string id = ask(*waiter, "SELECT CONNECTION_ID()").value;
+    const std::string look = fmt::format(
+        "SELECT holder.trx_mysql_thread_id FROM information_schema.INNODB_LOCK_WAITS JOIN "
+        "information_schema.INNODB_TRX AS holder ON holder.trx_id = blocking_trx_id JOIN "
+        "information_schema.INNODB_TRX AS waiter ON waiter.trx_id = requesting_trx_id WHERE "
+        "holder.trx_state = 'RUNNING' AND waiter.trx_mysql_thread_id = {} LIMIT 1",
+        id);
+    constexpr std::chrono::seconds kWait{2};
+    std::string holder;
+    testbed::in_parallel(2, [&](std::size_t part) {
+      if (part == 0) {
+        (void)call(*waiter,
+                   fmt::format("SELECT 1 FROM {}.lock_row WHERE name = ? FOR UPDATE WAIT {}",
+                               schema_of_key(key), kWait.count()),
+                   {key});
+        return;
+      }
+      testbed::comes_true(kWait, [&] {
+        holder = ask(*looking, look).value;
+        return !holder.empty();
+      });
+      ask(*looking, "KILL QUERY " + id);
+    });
+    return holder;
+  }
+  /// Sessions that begin from now on have the setting.
+  void set(const std::string& name, long value) {
+    ask(fmt::format("SET GLOBAL {} = {}", name, value));
+  }
+
+  const std::unique_ptr<Env> env_ = make_system_env(0);
+  std::unique_ptr<mysql::Session> transaction_;
+};
+
+const PrivateStoreRegistration private_mysql({
+    .name = "mysql",
+    .program = testbed::kMariadb.name,
+    .find_program = testbed::find_mariadb,
+    .version =
+        [](const std::filesystem::path& program) {
+          const std::string all = version_of_program(program);
+          return all.substr(0, all.find('-'));
+        },
+    .start = [](testbed::Testbed& host,
+                const StoreRequest& request) -> std::unique_ptr<PrivateStore> {
+      if (request.setup == Setup::cramped) throw NotOffered("MariaDB evicts nothing");
+      if (request.setup == Setup::replicated) {
+        throw NotOffered("MariaDB's replicas are not started here", NotStarted::Why::unplayable);
+      }
+      return std::make_unique<MysqlStore>(host, request);
+    },
+});
+
+}  // namespace
+}  // namespace lockbench::deployment

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include "strategies/conditional_lease.h"
+#include "strategies/mysql/lock.h"
+#include "strategies/registry.h"
+
+namespace lockbench::mysql {
+namespace {
+
+using std::chrono::microseconds;
+
+// SYSDATE() is the time at which it is called; NOW() is the start of the statement, which may lie
+// before a wait for the row.
+
+/// Rows with an owner and the end of the lease. The version is the owner: no two grants have one.
+class Rows : public VersionedStore {
+ public:
+  Rows(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
+      : session_(endpoint, timeouts, env) {}
+
+  StoreResult<void> connect() override { return session_.connect(); }
+  const std::string& display() const override { return session_.display(); }
+
+  StoreResult<std::optional<VersionedItem>> get(const std::string& key,
+                                                const std::stop_token& stop) override {
+    const auto answer =
+        call("SELECT", "SELECT owner FROM lease WHERE name = ? AND lock_until > SYSDATE(6)", key,
+             {key}, stop);
+    if (!answer) return tl::unexpected(answer.error());
+    if (!answer->done()) return stayed_locked();
+    if (answer->rows == 0) return std::nullopt;
+    if (answer->rows > 1) return session_.not_understood("one row at most", *answer);
+    return VersionedItem{answer->value, answer->value};
+  }
+
+  StoreResult<bool> put(const ConditionalPut& put, const std::stop_token& stop) override {
+    const std::string key(put.key), owner(put.value);
+    const std::string until = fmt::format("SYSDATE(6) + INTERVAL {} MICROSECOND",
+                                          std::chrono::ceil<microseconds>(put.ttl).count());
+    const bool first = put.over == nullptr;
+    // The two assignments are made in this order. An unchanged row does not count.
+    const auto answer =
+        first ? call("INSERT",
+                     fmt::format("INSERT INTO lease (name, owner, lock_until) VALUES (?, ?, {}) "
+                                 "ON DUPLICATE KEY UPDATE "
+                                 "owner = IF(lock_until <= SYSDATE(6), VALUES(owner), owner), "
+                                 "lock_until = IF(owner = VALUES(owner), VALUES(lock_until), "
+                                 "lock_until)",
+                                 until),
+                     key, {key, owner}, stop)
+              : call("UPDATE",
+                     fmt::format(
+                         "UPDATE lease SET owner = ?, lock_until = {} WHERE name = ? AND owner = ?",
+                         until),
+                     key, {owner, key, put.over->version}, stop);
+    if (!answer) return tl::unexpected(answer.error());
+    if (!answer->done()) {
+      if (first) return false;
+      return stayed_locked();
+    }
+    // 2: an existing row was changed.
+    if (answer->rows > 2) return session_.not_understood("one row at most", *answer);
+    return answer->rows > 0;
+  }
+
+ private:
+  /// A statement that InnoDB has ended to break a deadlock took no effect: it is repeated.
+  StoreResult<Answer> call(std::string_view name, const std::string& sql, std::string_view key,
+                           const std::vector<std::string>& parameters,
+                           const std::stop_token& stop) {
+    constexpr int kAttempts = 5;
+    if (auto ready = session_.use_schema(schema_of_key(key), key, stop); !ready) {
+      return tl::unexpected(std::move(ready.error()));
+    }
+    const Statement statement{.name = name, .sql = sql, .answered = name};
+    for (int attempt = 1;; ++attempt) {
+      auto answer = session_.call(statement, key, parameters, {.wait_until = {}, .stop = stop});
+      if (answer && answer->kind == Answer::Kind::session_over) {
+        return tl::unexpected(sql::to_grant(answer, session_).error());
+      }
+      const bool again = answer && answer->kind == Answer::Kind::deadlock;
+      if (!again || attempt == kAttempts) return answer;
+    }
+  }
+
+  tl::unexpected<StoreError> stayed_locked() const {
+    return failure_at(session_.display(), StoreError::Kind::rejected,
+                      "the row stayed locked too long");
+  }
+
+  Session session_;
+};
+
+class MysqlLease : public ConditionalLease {
+ public:
+  explicit MysqlLease(const Context& context)
+      : ConditionalLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
+                                      const Timeouts& timeouts, Env& env) {
+          return std::make_unique<Rows>(endpoint, timeouts, env);
+        }) {}
+};
+
+const Registration mysql_lease(with_known_hazards({
+    .name = "mysql-lease",
+    .backend = "mysql",
+    .summary = "A row per key with owner and lock_until, by the database's clock",
+    .acquire_commands = {"INSERT key, owner, lock_until ON DUPLICATE KEY UPDATE IF(lock_until <= "
+                         "SYSDATE())"},
+    .release_commands = {"SELECT owner WHERE key", "UPDATE owner, lock_until WHERE key AND owner"},
+    .source = "lease tables as in ShedLock (lock_until), here with an owner for each grant",
+    .libraries = {{"Java",
+                   "ShedLock JdbcTemplateLockProvider (with usingDbTime; its owner is the host)",
+                   "lockAtMostFor = {ttl}; renewed: KeepAliveLockProvider"}},
+    .traits = {.expiry = Expiry::ttl,
+               .release_check = OwnerCheck::atomic,
+               .renew_check = OwnerCheck::atomic,
+               .renewable = true},
+    .make = construct<MysqlLease>,
+}));
+
+}  // namespace
+}  // namespace lockbench::mysql
