@@ -24,6 +24,7 @@ namespace lockbench::testbed {
 inline constexpr Program kRedisServer{"redis-server", "redis-server"};
 inline constexpr Program kRedisSentinel{"redis-sentinel", "redis-sentinel"};
 inline constexpr Program kMemcached{"memcached", "memcached"};
+inline constexpr Program kNats{"nats-server", "nats-server"};
 inline constexpr Program kPostgres{"postgres", "postgresql"};
 inline constexpr Program kPgbouncer{"pgbouncer", "pgbouncer"};
 inline constexpr Program kEtcd{"etcd", "etcd-server"};
@@ -70,6 +71,19 @@ StartedServer start_memcached(Testbed& testbed, const MemcachedOptions& options 
 tl::expected<std::string, std::string> ask_memcached(
     const Server& server, std::string_view commands, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole);
+
+struct NatsOptions {
+  std::uint32_t max_clients = 10'000;
+  const TlsFiles* tls = nullptr;
+};
+/// One server with JetStream, whose streams are files. It writes each message to its file before it
+/// acknowledges it, and by default syncs the file within two minutes.
+StartedServer start_nats(Testbed& testbed, const NatsOptions& options = {});
+
+/// The message that answers one on this subject. Only without TLS, as the server begins without.
+tl::expected<std::string, std::string> ask_nats(const Server& server, std::string_view subject,
+                                                std::string_view payload,
+                                                std::chrono::milliseconds within);
 
 /// The login user of PostgreSQL, and of the poolers in front of it.
 inline constexpr std::string_view kSuperuser = "postgres";
