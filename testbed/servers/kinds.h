@@ -74,13 +74,15 @@ tl::expected<std::string, std::string> ask_memcached(
 
 struct NatsOptions {
   std::uint32_t max_clients = 10'000;
+  std::vector<std::string> users;  ///< further ones: "{ user: \"plain\", password: \"...\" }"
   const TlsFiles* tls = nullptr;
 };
 /// One server with JetStream, whose streams are files. It writes each message to its file before it
 /// acknowledges it, and by default syncs the file within two minutes.
 StartedServer start_nats(Testbed& testbed, const NatsOptions& options = {});
 
-/// The message that answers one on this subject. Only without TLS, as the server begins without.
+/// The message that answers one on this subject, with its headers. Only without TLS, as the server
+/// begins without.
 tl::expected<std::string, std::string> ask_nats(const Server& server, std::string_view subject,
                                                 std::string_view payload,
                                                 std::chrono::milliseconds within);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <string>
@@ -24,7 +25,8 @@ std::string tls_block(const TlsFiles& files) {
       kPatienceSeconds);
 }
 
-/// The text of the first "MSG subject sid [reply] size" in these bytes; empty until it is complete.
+/// The headers and text of the first "[H]MSG subject sid [reply] [size] size" in these bytes; empty
+/// until it is complete.
 std::string_view first_message(std::string_view bytes) {
   constexpr std::string_view kBegin = "MSG _INBOX.ask 1 ", kLineEnd = "\r\n";
   const std::size_t at = bytes.find(kBegin);
@@ -46,14 +48,16 @@ StartedServer start_nats(Testbed& testbed, const NatsOptions& options) {
     const auto program = need(find_program(kNats));
     ServerSpec spec = ServerSpec::in_new_folder(testbed, kNats.name, {port});
     const auto config = spec.folder / "nats.conf";
+    const std::string tls = options.tls == nullptr ? std::string() : tls_block(*options.tls);
     need(testbed.write_file(
-        config, fmt::format("listen: \"127.0.0.1:{}\"\n"
-                            "max_connections: {}\n"
-                            "jetstream {{ store_dir: \"{}\" }}\n"
-                            "authorization {{ user: \"{}\", password: \"{}\", timeout: {} }}\n{}",
-                            port, options.max_clients, (spec.folder / "data").string(), kUser,
-                            testbed.secret(), kPatienceSeconds,
-                            options.tls == nullptr ? std::string() : tls_block(*options.tls))));
+        config,
+        fmt::format("listen: \"127.0.0.1:{}\"\n"
+                    "max_connections: {}\n"
+                    "jetstream {{ store_dir: \"{}\" }}\n"
+                    "authorization {{ timeout: {}, users: [\n"
+                    "  {{ user: \"{}\", password: \"{}\" }}\n{}\n] }}\n{}",
+                    port, options.max_clients, (spec.folder / "data").string(), kPatienceSeconds,
+                    kUser, testbed.secret(), fmt::join(options.users, "\n"), tls)));
     spec.argv = {program.string(), "--config=" + config.string()};
     spec.speak("nats", "tls", testbed.login(), options.tls);
     spec.ready = nats_is_ready;
@@ -65,7 +69,7 @@ tl::expected<std::string, std::string> ask_nats(const Server& server, std::strin
                                                 std::string_view payload,
                                                 std::chrono::milliseconds within) {
   const std::string request = fmt::format(
-      "CONNECT {{\"verbose\":false,\"user\":\"{}\",\"pass\":\"{}\"}}\r\n"
+      "CONNECT {{\"verbose\":false,\"headers\":true,\"user\":\"{}\",\"pass\":\"{}\"}}\r\n"
       "SUB _INBOX.ask 1\r\nPUB {} _INBOX.ask {}\r\n{}\r\n",
       kUser, server.secret(), subject, payload.size(), payload);
   return ask_until(server.port(), request, within,

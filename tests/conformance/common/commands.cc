@@ -109,7 +109,8 @@ Words names_of(const std::vector<SeenCommand>& commands) {
 
 /// Commands of a new connection are not part of a strategy.
 std::vector<TracedCommand> without_logins(std::vector<TracedCommand> commands) {
-  constexpr std::array<std::string_view, 3> kFirst{"AUTH", "Authenticate", "CREATE SCHEMA"};
+  constexpr std::array<std::string_view, 4> kFirst{"AUTH", "Authenticate", "CREATE SCHEMA",
+                                                   "CONNECT"};
   std::erase_if(commands, [&](const TracedCommand& command) {
     return std::ranges::find(kFirst, command.name) != kFirst.end();
   });

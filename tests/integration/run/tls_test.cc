@@ -89,6 +89,7 @@ std::vector<TlsStore> stores() {
        .plain_port = "no connection within 1s: no answer to the TLS handshake: the server may "
                      "not speak TLS"},
       {.name = "memcached", .start = start<testbed::MemcachedOptions, testbed::start_memcached>},
+      {.name = "nats", .start = start<testbed::NatsOptions, testbed::start_nats>},
       {.name = "etcd",
        .start = start<testbed::EtcdOptions, testbed::start_etcd>,
        .plain_port = closed},
@@ -214,8 +215,8 @@ TEST(Tls, KeysOfTheTestbedAreForItsAccountOnly) {
 TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
   const Scratch scratch;
   const std::vector<std::string> strategies = {
-      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait",       "redlock-parallel",
-      "memcached-add-cas", "zookeeper",   "etcd",           "postgres-advisory"};
+      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait", "redlock-parallel",
+      "memcached-add-cas", "nats-kv",     "zookeeper",      "etcd",       "postgres-advisory"};
   std::vector<std::string> arguments = words(
       "run --tls --clients 4 --hold 1ms --node-timeout 1s --wait-timeout 10s --warmup 0ms "
       "--iterations 100 --resource redis --out r.json");
@@ -232,7 +233,7 @@ TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
     EXPECT_EQ(run.at("outcomes").at("failed"), 0) << strategy;
   }
   const Json& servers = result.at("environment").at("servers");
-  EXPECT_EQ(servers.size(), 7U) << "of five stores, one with replicas, and the counter's";
+  EXPECT_EQ(servers.size(), 8U) << "of six stores, one with replicas, and the counter's";
   for (const auto& [name, server] : servers.items()) {
     EXPECT_EQ(server.at("encryption"), name == "postgres" ? "sslmode=verify-full" : "TLS") << name;
   }

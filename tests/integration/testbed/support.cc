@@ -68,6 +68,11 @@ std::string ask_memcached(const Server& server, const std::string& command) {
   return answer ? answer->substr(0, answer->find("\r\n")) : "error: " + answer.error();
 }
 
+std::string ask_nats(const Server& server, const std::string& request, const std::string& payload) {
+  const auto answer = ask_nats(server, "$JS.API." + request, payload, test::kPatience);
+  return answer ? *answer : "error: " + answer.error();
+}
+
 std::unique_ptr<Testbed> must_start() { return must(Testbed::start()); }
 
 RedisOptions open_to_all(RedisOptions options) {
