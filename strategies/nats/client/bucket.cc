@@ -19,23 +19,25 @@ constexpr std::size_t kMostBuckets = 1024;
 constexpr std::size_t kLongestKey = 512;
 
 /// As nats.go makes a bucket with a history of one.
-std::string configuration(const Place& place, Duration age) {
-  const std::int64_t max_age = age == Duration::max() ? 0 : age.count();
+nlohmann::json new_bucket(const Place& place) {
   const std::string bucket = place.stream.substr(std::string_view("KV_").size());
-  return nlohmann::json{
-      {"name", place.stream},
-      {"subjects", nlohmann::json::array({fmt::format("$KV.{}.>", bucket)})},
-      {"retention", "limits"},
-      {"storage", "file"},
-      {"num_replicas", 1},
-      {"max_msgs_per_subject", 1},
-      {"max_age", max_age},
-      {"duplicate_window", Duration(std::min<Duration>(kDuplicates, age)).count()},
-      {"discard", "new"},
-      {"deny_delete", true},
-      {"allow_rollup_hdrs", true},
-      {"allow_direct", true}}
-      .dump();
+  return nlohmann::json{{"name", place.stream},
+                        {"subjects", nlohmann::json::array({fmt::format("$KV.{}.>", bucket)})},
+                        {"retention", "limits"},
+                        {"storage", "file"},
+                        {"num_replicas", 1},
+                        {"max_msgs_per_subject", 1},
+                        {"discard", "new"},
+                        {"deny_delete", true},
+                        {"allow_rollup_hdrs", true},
+                        {"allow_direct", true}};
+}
+
+/// The configuration with this TTL.
+std::string with_age(nlohmann::json configuration, Duration age) {
+  configuration["max_age"] = age == Duration::max() ? 0 : age.count();
+  configuration["duplicate_window"] = Duration(std::min<Duration>(kDuplicates, age)).count();
+  return configuration.dump();
 }
 
 }  // namespace
@@ -117,7 +119,6 @@ StoreResult<void> Bucket::keep_for(Duration ttl, const Place& place, std::string
           ? Duration::max()
           : std::max<Duration>(kShortestAge, std::chrono::milliseconds(ceil_milliseconds(ttl)));
   if (ages_.size() >= kMostBuckets && !ages_.contains(place.stream)) ages_.clear();
-  const std::string wish = configuration(place, wanted);
   // Another client may make the stream after our look, and a third may remove it.
   constexpr int kAttempts = 4;
   for (int attempt = 0; ages_[place.stream] < wanted; ++attempt) {
@@ -125,21 +126,21 @@ StoreResult<void> Bucket::keep_for(Duration ttl, const Place& place, std::string
       return nats_.fail(StoreError::Kind::rejected, "the bucket keeps changing");
     }
     auto answer = manage("STREAM.INFO", place, key, {}, stop);
-    const bool is_there = answer && answer->refusal == Refusal::none;
     if (answer && answer->refusal == Refusal::no_stream) {
-      answer = manage("STREAM.CREATE", place, key, wish, stop);
-    } else if (is_there && answer->max_age.value_or(Duration::max()) < wanted) {
-      answer = manage("STREAM.UPDATE", place, key, wish, stop);
+      answer = manage("STREAM.CREATE", place, key, with_age(new_bucket(place), wanted), stop);
+    } else if (answer && !answer->configuration.empty() && answer->max_age < wanted) {
+      auto changed = nlohmann::json::parse(answer->configuration);
+      answer = manage("STREAM.UPDATE", place, key, with_age(std::move(changed), wanted), stop);
     }
     if (!answer) return tl::unexpected(answer.error());
     if (answer->refusal == Refusal::stream_exists || answer->refusal == Refusal::no_stream)
       continue;
     if (answer->refusal != Refusal::none) return refused(*answer);
-    if (!answer->max_age) {
+    if (answer->configuration.empty()) {
       nats_.close();
-      return nats_.fail(StoreError::Kind::unanswered, "expected a stream and its max_age");
+      return nats_.fail(StoreError::Kind::unanswered, "expected the configuration of a stream");
     }
-    ages_[place.stream] = *answer->max_age;
+    ages_[place.stream] = answer->max_age;
   }
   return {};
 }

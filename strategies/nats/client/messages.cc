@@ -165,7 +165,7 @@ std::string bucket_of(std::string_view key) {
 }  // namespace
 
 tl::expected<std::optional<Message>, std::string> parse_message(std::string_view bytes) {
-  using Kind = Message::Kind;
+  using Form = Message::Kind;
   const std::size_t end = bytes.substr(0, kLongestLine).find(kLineEnd);
   if (end == std::string_view::npos) {
     if (bytes.size() >= kLongestLine) return unlike(bytes);
@@ -173,13 +173,13 @@ tl::expected<std::optional<Message>, std::string> parse_message(std::string_view
   }
   const std::string_view line = bytes.substr(0, end);
   if (line.starts_with("MSG ") || line.starts_with("HMSG ")) return parse_payload(bytes, line);
-  constexpr std::array<std::pair<std::string_view, Kind>, 3> kWords{
-      {{"PING", Kind::ping}, {"PONG", Kind::pong}, {"+OK", Kind::ok}}};
+  constexpr std::array<std::pair<std::string_view, Form>, 3> kWords{
+      {{"PING", Form::ping}, {"PONG", Form::pong}, {"+OK", Form::ok}}};
   for (const auto& [word, kind] : kWords) {
     if (line == word) return Message{.kind = kind, .size = end + kLineEnd.size()};
   }
-  constexpr std::array<std::pair<std::string_view, Kind>, 2> kTexts{
-      {{"INFO ", Kind::info}, {"-ERR ", Kind::error}}};
+  constexpr std::array<std::pair<std::string_view, Form>, 2> kTexts{
+      {{"INFO ", Form::info}, {"-ERR ", Form::error}}};
   for (const auto& [word, kind] : kTexts) {
     if (!line.starts_with(word)) continue;
     return Message{
@@ -215,11 +215,11 @@ tl::expected<Answer, std::string> parse_answer(std::string_view text) {
   if (json->contains("message") && !read_message(member_of(*json, "message"), answer)) {
     return tl::unexpected<std::string>("its answer is not a message");
   }
-  if (const Json& age = member_of(member_of(*json, "config"), "max_age");
-      age.is_number_unsigned()) {
+  if (const Json& config = member_of(*json, "config"); config.is_object()) {
     const auto most = static_cast<std::uint64_t>(kLongestDuration.count());
-    const std::uint64_t nanoseconds = age.get<std::uint64_t>();
-    answer.max_age = nanoseconds == 0 ? Duration::max() : Duration(std::min(nanoseconds, most));
+    const std::uint64_t age = number_of(config, "max_age");
+    answer.configuration = config.dump(-1, ' ', false, Json::error_handler_t::replace);
+    answer.max_age = age == 0 ? Duration::max() : Duration(std::min(age, most));
   }
   answer.purged = number_of(*json, "purged");
   answer.streams = read_streams(member_of(*json, "streams"));

@@ -53,9 +53,10 @@ struct Answer {
   std::uint64_t sequence = 0;  ///< of the message that was stored or asked for
   std::string subject;         ///< of the message asked for
   std::optional<std::string> value{};
-  bool deleted = false;               ///< the message marks a key as deleted
-  std::optional<Duration> max_age{};  ///< of a stream's messages; Duration::max(): they stay
-  std::uint64_t purged = 0;           ///< how many messages were removed
+  bool deleted = false;         ///< the message marks a key as deleted
+  std::string configuration{};  ///< of a stream, in JSON
+  Duration max_age{};           ///< of its messages; Duration::max(): they stay
+  std::uint64_t purged = 0;     ///< how many messages were removed
 
   struct Stream {
     std::string name;
