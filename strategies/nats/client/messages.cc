@@ -33,9 +33,9 @@ tl::unexpected<std::string> unlike(std::string_view said) {
                                     said.size() > kShown ? "..." : ""));
 }
 
-/// At most five; a sixth holds the rest.
+/// At most seven: no message has as many.
 std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::size_t kMost = 6;
+  constexpr std::size_t kMost = 7;
   std::vector<std::string_view> words;
   while (words.size() < kMost) {
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));

@@ -92,6 +92,8 @@ TEST(Setups, ThatAreNotOfferedSayWhy) {
   const std::tuple<std::string_view, deployment::Setup, Why> none[] = {
       {"etcd", Setup::clocked, Why::unplayable},
       {"etcd", Setup::cramped, Why::never_needed},
+      {"nats-kv", Setup::clocked, Why::unplayable},
+      {"nats-kv", Setup::replicated, Why::unplayable},
       {"zookeeper", Setup::cramped, Why::never_needed},
       {"postgres-row", Setup::cramped, Why::never_needed}};
   for (const auto& [name, setup, why] : none) {

@@ -325,7 +325,8 @@ bool is_found_without_path(const std::string& backend) { return backend == "post
 /// ZooKeeper needs Java.
 std::string missing_of(const std::string& backend) {
   if (backend == "zookeeper") return "java not found: install the package default-jre-headless";
-  const std::string program = backend == "redis" ? "redis-server" : backend;
+  const bool is_called_server = backend == "redis" || backend == "nats";
+  const std::string program = is_called_server ? backend + "-server" : backend;
   return program + " not found: install the package " +
          (backend == "etcd" ? "etcd-server" : program);
 }
