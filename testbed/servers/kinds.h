@@ -74,7 +74,7 @@ tl::expected<std::string, std::string> ask_memcached(
 
 struct NatsOptions {
   std::uint32_t max_clients = 10'000;
-  std::vector<std::string> users;  ///< further ones: "{ user: \"plain\", password: \"...\" }"
+  std::vector<std::string> users{};  ///< further ones: "{ user: \"plain\", password: \"...\" }"
   const TlsFiles* tls = nullptr;
 };
 /// One server with JetStream, whose streams are files. It writes each message to its file before it
