@@ -7,7 +7,6 @@
 #include <chrono>
 #include <string>
 
-#include "strategies/url.h"
 #include "tests/support/nats_replies.h"
 
 namespace lockbench::nats {
