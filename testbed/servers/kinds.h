@@ -81,12 +81,6 @@ struct NatsOptions {
 /// acknowledges it, and by default syncs the file within two minutes.
 StartedServer start_nats(Testbed& testbed, const NatsOptions& options = {});
 
-/// The message that answers one on this subject, with its headers. Only without TLS, as the server
-/// begins without.
-tl::expected<std::string, std::string> ask_nats(const Server& server, std::string_view subject,
-                                                std::string_view payload,
-                                                std::chrono::milliseconds within);
-
 /// The login user of PostgreSQL, and of the poolers in front of it.
 inline constexpr std::string_view kSuperuser = "postgres";
 /// The end of a URL without TLS. Overrides the environment.

@@ -93,7 +93,7 @@ StoreResult<void> Connection::open(const std::stop_token& stop, TimePoint end) {
   if (!transport) return fail(Kind::not_sent, transport.error());
   transport_ = *std::move(transport);
   received_.clear();
-  const auto first = next(stop, end);
+  const auto first = next(Message::Kind::info, stop, end);
   if (!first) return tl::unexpected(first.error());
   const auto server =
       first->kind == Message::Kind::info ? parse_info(first->text) : std::optional<ServerInfo>();
@@ -129,19 +129,14 @@ StoreResult<void> Connection::log_in(const std::stop_token& stop, TimePoint end)
   const auto sent =
       send(fmt::format("CONNECT {}\r\nSUB {}* 1\r\nPING\r\n", login_of(endpoint_), inbox_), end);
   if (!sent) return sent;
-  for (int message = 0; message < kMostBefore; ++message) {
-    const auto answer = next(stop, end);
-    if (!answer) return tl::unexpected(answer.error());
-    if (answer->kind == Message::Kind::error) {
-      return fail(Kind::rejected, refusal_of(answer->text));
-    }
-    if (answer->kind == Message::Kind::pong) {
-      used_at_ = Carrier::current().now();
-      return {};
-    }
-    if (answer->kind == Message::Kind::payload) break;
+  const auto answer = next(Message::Kind::pong, stop, end);
+  if (!answer) return tl::unexpected(answer.error());
+  if (answer->kind == Message::Kind::error) return fail(Kind::rejected, refusal_of(answer->text));
+  if (answer->kind != Message::Kind::pong) {
+    return fail(Kind::unanswered, "unexpected answer to the login");
   }
-  return fail(Kind::unanswered, "unexpected answer to the login");
+  used_at_ = Carrier::current().now();
+  return {};
 }
 
 StoreResult<Answer> Connection::ask(const Request& request, const std::stop_token& stop) {
@@ -168,28 +163,23 @@ StoreResult<Answer> Connection::exchange(const Request& request, const std::stop
                        headers.size() + request.payload.size(), headers, request.payload),
            end);
   if (!sent) return tl::unexpected(sent.error());
-  for (int message = 0; message < kMostBefore; ++message) {
-    const auto answer = next(stop, end);
-    if (!answer) return tl::unexpected(answer.error());
-    if (answer->kind == Message::Kind::error) {
-      // All other errors end the connection, and it is not known what went before.
-      const bool denied =
-          answer->text.find("Permissions Violation for Publish") != std::string::npos;
-      return fail(denied ? Kind::rejected : Kind::unanswered, answer->text);
-    }
-    if (answer->kind != Message::Kind::payload) continue;
-    if (answer->subject != inbox) return fail(Kind::unanswered, "an answer that nobody asked for");
-    used_at_ = Carrier::current().now();
-    if (answer->headers.starts_with("NATS/1.0 503")) {
-      return fail(Kind::rejected, fmt::format("nobody serves {}: is JetStream enabled for this "
-                                              "account?",
-                                              request.subject));
-    }
-    auto parsed = parse_answer(answer->text);
-    if (!parsed) return fail(Kind::unanswered, parsed.error());
-    return *std::move(parsed);
+  const auto answer = next(Message::Kind::payload, stop, end);
+  if (!answer) return tl::unexpected(answer.error());
+  if (answer->kind == Message::Kind::error) {
+    // All other errors end the connection, and it is not known what went before.
+    const bool denied = answer->text.find("Permissions Violation for Publish") != std::string::npos;
+    return fail(denied ? Kind::rejected : Kind::unanswered, answer->text);
   }
-  return fail(Kind::unanswered, "too many other messages before the answer");
+  if (answer->subject != inbox) return fail(Kind::unanswered, "an answer that nobody asked for");
+  used_at_ = Carrier::current().now();
+  if (answer->headers.starts_with("NATS/1.0 503")) {
+    return fail(
+        Kind::rejected,
+        fmt::format("nobody serves {}: is JetStream enabled for this account?", request.subject));
+  }
+  auto parsed = parse_answer(answer->text);
+  if (!parsed) return fail(Kind::unanswered, parsed.error());
+  return *std::move(parsed);
 }
 
 StoreResult<void> Connection::send(std::string_view bytes, TimePoint end) {
@@ -198,16 +188,20 @@ StoreResult<void> Connection::send(std::string_view bytes, TimePoint end) {
   return fail(Kind::unanswered, describe(sent, timeouts_, transport_.get()));
 }
 
-StoreResult<Message> Connection::next(const std::stop_token& stop, TimePoint end) {
+StoreResult<Message> Connection::next(Message::Kind wanted, const std::stop_token& stop,
+                                      TimePoint end) {
+  using Form = Message::Kind;
   std::array<char, 1024> buffer;  // on the stack of each fiber that waits
-  int pings = 0;
-  while (true) {
+  for (int before = 0; before < kMostBefore;) {
     auto parsed = parse_message(received_);
     if (!parsed) return fail(Kind::unanswered, parsed.error());
     if (*parsed) {
-      received_.erase(0, (*parsed)->size);
-      if ((*parsed)->kind != Message::Kind::ping) return **std::move(parsed);
-      if (++pings > kMostBefore) return fail(Kind::unanswered, "nothing but PING");
+      Message message = **std::move(parsed);
+      received_.erase(0, message.size);
+      const bool counts = message.kind == Form::error || message.kind == Form::payload;
+      if (counts || message.kind == wanted) return message;
+      ++before;
+      if (message.kind != Form::ping) continue;
       if (const auto sent = send("PONG\r\n", end); !sent) return tl::unexpected(sent.error());
       continue;
     }
@@ -217,6 +211,7 @@ StoreResult<Message> Connection::next(const std::stop_token& stop, TimePoint end
     }
     received_.append(buffer.data(), got.bytes);
   }
+  return fail(Kind::unanswered, "too many other messages before the expected one");
 }
 
 }  // namespace lockbench::nats

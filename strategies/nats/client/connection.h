@@ -56,8 +56,8 @@ class Connection {
   StoreResult<void> secure(const std::stop_token& stop, TimePoint end);
   StoreResult<Answer> exchange(const Request& request, const std::stop_token& stop);
   StoreResult<void> send(std::string_view bytes, TimePoint end);
-  /// The next message that is not a PING, which is answered.
-  StoreResult<Message> next(const std::stop_token& stop, TimePoint end);
+  /// The next message of this kind, or an error or payload. Answers each PING before it.
+  StoreResult<Message> next(Message::Kind wanted, const std::stop_token& stop, TimePoint end);
 
   CommandInfo info(std::string_view name, std::string_view key) const {
     return {.store = "nats", .endpoint = display_, .name = name, .key = key};

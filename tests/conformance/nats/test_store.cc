@@ -49,7 +49,7 @@ WallTime time_in(const std::string& text) {
 }  // namespace
 
 Json NatsTestStore::ask(const std::string& request, const Json& payload) {
-  const auto answer = testbed::ask_nats(*server_, "$JS.API." + request, payload.dump(), kPatience);
+  const auto answer = ask_nats(*server_, "$JS.API." + request, payload.dump());
   return Json::parse(must(answer));
 }
 
@@ -64,7 +64,7 @@ std::chrono::nanoseconds NatsTestStore::max_age_of(const std::string& stream) {
 }
 
 void NatsTestStore::put(const std::string& subject, const std::string& value) {
-  must(testbed::ask_nats(*server_, subject, value, kPatience));
+  must(ask_nats(*server_, subject, value));
 }
 
 std::vector<NatsTestStore::Entry> NatsTestStore::entries() {
@@ -74,8 +74,8 @@ std::vector<NatsTestStore::Entry> NatsTestStore::entries() {
     const Json& state = info.at("state");
     if (!state.contains("subjects")) continue;
     for (const auto& [subject, count] : state.at("subjects").items()) {
-      const std::string message = must(testbed::ask_nats(
-          *server_, fmt::format("$JS.API.DIRECT.GET.{}.{}", stream, subject), "", kPatience));
+      const std::string message =
+          must(ask_nats(*server_, fmt::format("$JS.API.DIRECT.GET.{}.{}", stream, subject)));
       // It may have expired meanwhile: "NATS/1.0 404 Message Not Found".
       const std::string time = header_in(message, "Nats-Time-Stamp");
       if (time.empty() || !header_in(message, "KV-Operation").empty()) continue;

@@ -69,7 +69,7 @@ std::string ask_memcached(const Server& server, const std::string& command) {
 }
 
 std::string ask_nats(const Server& server, const std::string& request, const std::string& payload) {
-  const auto answer = ask_nats(server, "$JS.API." + request, payload, test::kPatience);
+  const auto answer = test::ask_nats(server, "$JS.API." + request, payload);
   return answer ? *answer : "error: " + answer.error();
 }
 

@@ -112,12 +112,9 @@ TEST(Options, OnesThatNeedEachOther) {
 }
 
 TEST(Options, ADelayIsRefusedForTheUsersOwnServersOfAnyStore) {
-  const std::map<std::string, std::string> urls = {{"redis", "redis://h"},
-                                                   {"memcached", "h:11211"},
-                                                   {"nats", "h:4222"},
-                                                   {"zookeeper", "h:2181"},
-                                                   {"etcd", "h:2379"},
-                                                   {"postgres", "host=h"}};
+  const std::map<std::string, std::string> urls = {{"redis", "redis://h"}, {"memcached", "h:11211"},
+                                                   {"nats", "h:4222"},     {"zookeeper", "h:2181"},
+                                                   {"etcd", "h:2379"},     {"postgres", "host=h"}};
   for (const StoreKind* kind : store_kinds()) {
     const std::string name(kind->name);
     if (left_out(name)) continue;
