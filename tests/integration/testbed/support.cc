@@ -12,6 +12,7 @@
 #include "testbed/servers/ports.h"
 #include "tests/support/etcd_gateway.h"
 #include "tests/support/output_of.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::testbed {
 namespace {
