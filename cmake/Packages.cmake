@@ -16,7 +16,7 @@ set(CPACK_LOCKBENCH_VERSION ${PROJECT_VERSION})
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME lockbench)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION utils)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
-    "It measures locks on Redis, memcached, ZooKeeper, etcd, PostgreSQL and MariaDB, audits every run, and injects faults.")
+    "It measures locks on Redis, memcached, ZooKeeper, etcd, NATS, PostgreSQL and MariaDB, audits every run, and injects faults.")
 # useradd, in postinst
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS passwd)
 # The private servers: who has servers of their own, or one kind of store, needs none of the others.

@@ -35,6 +35,7 @@ TO_WRITE = """To write, in this order (docs/contributing.md#adding-a-store):
   strategies/descriptor.cc                      its row of kStores, if its traits are not the default ones
   tests/hostile/@store@, tests/fuzz/@store@.cc  wrong answers
   tests/unit/strategies/url_test.cc, tests/unit/cli/options_test.cc, config_file_test.cc, packages.txt
+  tests/integration/testbed/any_server_test.cc, run/tls_test.cc, neighbour_test.cc; cli/commands/simulate.cc, watch.cc
   README.md, CHANGELOG.md, docs/strategies.md, docs/operations.md
 Then: ./dev strategies/@store@, ./dev conformance/@store@, ./dev lockbench hazards --strategies @store@-lease"""
 

@@ -30,6 +30,7 @@ constexpr std::pair<std::string_view, StoreTraits> kStores[] = {
       .expires_by_wall_clock = true,
       .evicts_keys = true}},
     {"memcached", {.evicts_items = true}},
+    {"nats", {.expires_by_wall_clock = true}},
     {"zookeeper", {.members_agree = true}},
     {"etcd", {.members_agree = true, .frozen_leader_ends_sessions = true}},
     {"postgres",

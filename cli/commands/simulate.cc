@@ -125,8 +125,8 @@ struct SimulateOptions : LoadOptions {
     declare_history(options, history);
     hunting.declare(options);
     options.without({"load", "threads", "trace", "resource", "repeat", "contended-grants", "tls",
-                     "redis-cluster", "counter-redis", "redis", "memcached", "zookeeper", "etcd",
-                     "postgres", "iterations"},
+                     "redis-cluster", "counter-redis", "redis", "memcached", "nats", "zookeeper",
+                     "etcd", "postgres", "iterations"},
                     [&] { LoadOptions::declare(options); });
     options.at("strategies").default_text = "";  // required
     options.without({"resume", "strict"}, [&] { output.declare(options); });

@@ -27,6 +27,7 @@ constexpr Duration kLatestEcho = std::chrono::seconds(5);
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNowhere{{
     {"redis", "redis://127.0.0.1:1/0"},
     {"memcached", "memcached://127.0.0.1:1"},
+    {"nats", "nats://127.0.0.1:1"},
     {"zookeeper", "zk://127.0.0.1:1"},
     {"etcd", "etcd://127.0.0.1:1"},
     {"postgres", "postgresql://lockbench@127.0.0.1:1/lockbench"},

@@ -24,6 +24,7 @@ namespace lockbench::testbed {
 inline constexpr Program kRedisServer{"redis-server", "redis-server"};
 inline constexpr Program kRedisSentinel{"redis-sentinel", "redis-sentinel"};
 inline constexpr Program kMemcached{"memcached", "memcached"};
+inline constexpr Program kNats{"nats-server", "nats-server"};
 inline constexpr Program kPostgres{"postgres", "postgresql"};
 inline constexpr Program kMariadb{"mariadbd", "mariadb-server"};
 inline constexpr Program kPgbouncer{"pgbouncer", "pgbouncer"};
@@ -71,6 +72,15 @@ StartedServer start_memcached(Testbed& testbed, const MemcachedOptions& options 
 tl::expected<std::string, std::string> ask_memcached(
     const Server& server, std::string_view commands, std::chrono::milliseconds within,
     const std::function<bool(std::string_view)>& whole);
+
+struct NatsOptions {
+  std::uint32_t max_clients = 10'000;
+  std::vector<std::string> users{};  ///< further ones: "{ user: \"plain\", password: \"...\" }"
+  const TlsFiles* tls = nullptr;
+};
+/// One server with JetStream, whose streams are files. It writes each message to its file before it
+/// acknowledges it, and by default syncs the file within two minutes.
+StartedServer start_nats(Testbed& testbed, const NatsOptions& options = {});
 
 /// The login user of PostgreSQL, and of the poolers in front of it.
 inline constexpr std::string_view kSuperuser = "postgres";

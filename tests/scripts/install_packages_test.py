@@ -98,7 +98,7 @@ class Install(unittest.TestCase):
         for stores in ("oracle", "redis,oracle", ""):
             run = subprocess.run([ROOT / "run.sh", "--stores", stores, "list"], capture_output=True, text=True, check=False)
             self.assertEqual((run.returncode, run.stdout), (1, ""))
-            self.assertIn("allowed: etcd, memcached, mysql, postgres, redis, zookeeper", run.stderr)
+            self.assertIn("allowed: etcd, memcached, mysql, nats, postgres, redis, zookeeper", run.stderr)
 
     def test_makes_the_account_of_private_servers(self):
         self.play("apt-get", "exit 0")

@@ -150,7 +150,7 @@ void HostileServer::treat(Peer& peer, std::string_view request) {
                       (requests_ == plan_.at || (plan_.ever && requests_ > plan_.at));
   std::string sent;
   if (struck) {
-    strike(peer, right, sent);
+    strike(peer, request, right, sent);
   } else {
     sent = std::move(right);
   }
@@ -160,18 +160,20 @@ void HostileServer::treat(Peer& peer, std::string_view request) {
   if (peer.resets && peer.out.empty()) peer.reset();
 }
 
-void HostileServer::strike(Peer& peer, const std::string& right, std::string& sent) const {
+void HostileServer::strike(Peer& peer, std::string_view request, const std::string& right,
+                           std::string& sent) const {
   const Misdeed& misdeed = plan_.misdeed;
   const bool half = misdeed.kind == Misdeed::Kind::half_then_silence ||
                     misdeed.kind == Misdeed::Kind::half_then_reset;
-  sent = half ? right.substr(0, right.size() / 2) : misdeed.bytes;
+  const std::string wrong = peer.speaker->addressed(misdeed.bytes, request);
+  sent = half ? right.substr(0, right.size() / 2) : wrong;
   switch (misdeed.kind) {
     case Misdeed::Kind::none:
     case Misdeed::Kind::answer:
       return;
     case Misdeed::Kind::flood:
-      sent += misdeed.bytes;
-      peer.flood = misdeed.bytes;
+      sent += wrong;
+      peer.flood = wrong;
       peer.flood_left = kFloodBytes;
       return;
     case Misdeed::Kind::silence:

@@ -18,7 +18,7 @@ namespace lockbench::test {
 class Speaker {
  public:
   virtual ~Speaker() = default;
-  /// Sent as soon as the connection is open.
+  /// What the server sends before the first request.
   virtual std::string greeting() { return {}; }
   /// The length of the first request in these bytes; 0 until it is complete.
   virtual std::size_t request_length(std::string_view received) = 0;
@@ -27,6 +27,10 @@ class Speaker {
   /// Whether the request belongs to connecting and logging in: it is not counted and always
   /// answered correctly.
   virtual bool is_prelude(std::string_view /*request*/) const { return false; }
+  /// A wrong answer, addressed as the right one is.
+  virtual std::string addressed(std::string bytes, std::string_view /*request*/) const {
+    return bytes;
+  }
 };
 using MakeSpeaker = std::function<std::unique_ptr<Speaker>()>;
 
@@ -82,7 +86,8 @@ class HostileServer {
   void serve();
   void receive(Peer& peer);
   void treat(Peer& peer, std::string_view request);
-  void strike(Peer& peer, const std::string& right, std::string& sent) const;
+  void strike(Peer& peer, std::string_view request, const std::string& right,
+              std::string& sent) const;
 
   const MakeSpeaker make_speaker_;
   const Plan plan_;

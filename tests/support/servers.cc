@@ -43,6 +43,21 @@ std::string text_of(const redisReply& reply) {
   return lines;
 }
 
+/// The headers and text of the first "[H]MSG subject sid [reply] [size] size" in these bytes; empty
+/// until it is complete.
+std::string_view first_message_of_nats(std::string_view bytes) {
+  constexpr std::string_view kBegin = "MSG _INBOX.ask 1 ", kLineEnd = "\r\n";
+  const std::size_t at = bytes.find(kBegin);
+  if (at == std::string_view::npos) return {};
+  bytes.remove_prefix(at);
+  const std::size_t end = bytes.find(kLineEnd);
+  if (end == std::string_view::npos) return {};
+  const std::string line(bytes.substr(0, end));
+  const std::size_t size = std::stoul(line.substr(line.rfind(' ') + 1));
+  const std::string_view text = bytes.substr(end + kLineEnd.size());
+  return text.size() < size + kLineEnd.size() ? std::string_view() : text.substr(0, size);
+}
+
 /// A word as MONITOR shows it: \n, \", \x0a and so on.
 std::string unescaped(std::string_view shown) {
   constexpr std::string_view kLetters = "nrtab", kMeaning = "\n\r\t\a\b";
@@ -115,6 +130,23 @@ bool says_of_replication(const testbed::Server& server, std::string_view line) {
       testbed::ask_redis(server, "INFO replication\r\nPING\r\n",
                          [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
   return answer && answer->find(fmt::format("\n{}\r\n", line)) != std::string::npos;
+}
+
+tl::expected<std::string, std::string> ask_nats(const testbed::Server& server,
+                                                std::string_view subject,
+                                                std::string_view payload) {
+  const std::string request = fmt::format(
+      "CONNECT {{\"verbose\":false,\"headers\":true,\"user\":\"{}\",\"pass\":\"{}\"}}\r\n"
+      "SUB _INBOX.ask 1\r\nPUB {} _INBOX.ask {}\r\n{}\r\n",
+      testbed::kUser, server.secret(), subject, payload.size(), payload);
+  const auto whole = [](std::string_view bytes) {
+    return !first_message_of_nats(bytes).empty() || bytes.find("-ERR") != bytes.npos;
+  };
+  return testbed::ask_until(server.port(), request, kPatience, whole)
+      .map([](const std::string& bytes) {
+        const std::string_view message = first_message_of_nats(bytes);
+        return message.empty() ? bytes : std::string(message);
+      });
 }
 
 std::uint16_t closed_port() { return must(testbed::free_loopback_port()); }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "testbed/servers/kinds.h"
@@ -32,6 +33,11 @@ testbed::Server& shared_redis();
 std::unique_ptr<testbed::Server> own_redis(testbed::RedisOptions options = {});
 /// Whether INFO replication has this line, such as "role:slave"; false without an answer.
 bool says_of_replication(const testbed::Server& server, std::string_view line);
+/// The message that answers one on this subject of a NATS, with its headers. Only without TLS, as
+/// the server begins without.
+tl::expected<std::string, std::string> ask_nats(const testbed::Server& server,
+                                                std::string_view subject,
+                                                std::string_view payload = {});
 /// A port on which nothing listens.
 std::uint16_t closed_port();
 

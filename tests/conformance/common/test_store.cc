@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 #include "strategies/carrier.h"
 #include "tests/conformance/common/bench.h"
@@ -60,6 +61,19 @@ std::optional<TimePoint> end_of_record(std::string_view record) {
   const double left = std::atof(std::string(record.substr(at + kDuration.size())).c_str());
   return Carrier::current().now() +
          std::chrono::microseconds(static_cast<std::int64_t>(left * 1e6));
+}
+
+int connections_to(std::uint16_t port) {
+  // "  0: 0100007F:C1A2 0100007F:5EC4 01 ...": in hex, and 01 is an established one.
+  std::ifstream table("/proc/net/tcp");
+  const std::string wanted = fmt::format(":{:04X}", port);
+  std::string number, local, remote, state, rest;
+  int connections = 0;
+  std::getline(table, rest);
+  while (table >> number >> local >> remote >> state && std::getline(table, rest)) {
+    if (remote.ends_with(wanted) && state == "01") ++connections;
+  }
+  return connections;
 }
 
 std::string url_of(std::uint16_t port) { return shared_store().server().url_form().on({port}); }

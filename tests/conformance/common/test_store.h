@@ -56,6 +56,9 @@ class TestStore {
 /// over; nothing if it is not one.
 std::optional<TimePoint> end_of_record(std::string_view record);
 
+/// How many connections of this machine lead to that port, by the kernel.
+int connections_to(std::uint16_t port);
+
 /// The option value for a server of the suite's kind on this port of 127.0.0.1.
 std::string url_of(std::uint16_t port);
 

@@ -2,7 +2,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -172,16 +171,7 @@ void EtcdTestStore::take_away(const std::vector<std::string>& keys) {
 
 int EtcdTestStore::other_connections() {
   probe_.keys();  // opens its own connection, so that it is counted each time
-  // "  0: 0100007F:C1A2 0100007F:5EC4 01 ...": in hex, and 01 is an established one.
-  std::ifstream table("/proc/net/tcp");
-  const std::string wanted = fmt::format(":{:04X}", server_->port());
-  std::string number, local, remote, state, rest;
-  int connections = 0;
-  std::getline(table, rest);
-  while (table >> number >> local >> remote >> state && std::getline(table, rest)) {
-    if (remote.ends_with(wanted) && state == "01") ++connections;
-  }
-  return connections;
+  return connections_to(server_->port());
 }
 
 int EtcdTestStore::waiting() {

@@ -93,6 +93,8 @@ TEST(Setups, ThatAreNotOfferedSayWhy) {
   const std::tuple<std::string_view, deployment::Setup, Why> none[] = {
       {"etcd", Setup::clocked, Why::unplayable},
       {"etcd", Setup::cramped, Why::never_needed},
+      {"nats-kv", Setup::clocked, Why::unplayable},
+      {"nats-kv", Setup::replicated, Why::unplayable},
       {"zookeeper", Setup::cramped, Why::never_needed},
       {"mysql-row", Setup::cramped, Why::never_needed},
       {"mysql-row", Setup::replicated, Why::unplayable},

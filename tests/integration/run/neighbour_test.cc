@@ -252,6 +252,18 @@ TEST_F(Neighbour, IsKeptOutOfMemcached) {
   expect_in_use("memcached", server->url());
 }
 
+TEST_F(Neighbour, IsKeptOutOfNats) {
+  const auto server = must(testbed::start_nats(shared_testbed()));
+  const std::vector<std::string> requests = {
+      "SUB > 1", "PUB $JS.API.STREAM.NAMES 0\r\n", "CONNECT {}\r\nPING",
+      fmt::format(R"(CONNECT {{"user":"lockbench","pass":"{}"}})", kGuess)};
+  EXPECT_EQ(as_neighbour(
+                [&] { return not_refused(server->port(), requests, {"Authorization Violation"}); }),
+            "");
+  expect_out_of_reach(*server);
+  expect_in_use("nats", server->url());
+}
+
 /// Holds a lock of each of a store's strategies during its lifetime.
 class HeldLocks {
  public:

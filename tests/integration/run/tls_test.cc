@@ -91,6 +91,7 @@ std::vector<TlsStore> stores() {
        .plain_port = "no connection within 1s: no answer to the TLS handshake: the server may "
                      "not speak TLS"},
       {.name = "memcached", .start = start<testbed::MemcachedOptions, testbed::start_memcached>},
+      {.name = "nats", .start = start<testbed::NatsOptions, testbed::start_nats>},
       {.name = "etcd",
        .start = start<testbed::EtcdOptions, testbed::start_etcd>,
        .plain_port = closed},
@@ -195,8 +196,9 @@ TEST(Tls, EtcdSaysThatAPlainUrlLeadsToATlsPort) {
 TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
   const Scratch scratch;
   const std::vector<std::string> strategies = {
-      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait",        "redlock-parallel",
-      "memcached-add-cas", "zookeeper",   "etcd",           "postgres-advisory", "mysql-get-lock"};
+      "redis-set-nx-lua",  "redis-queue", "redis-watchdog", "redis-wait", "redlock-parallel",
+      "memcached-add-cas", "nats-kv",     "zookeeper",      "etcd",       "postgres-advisory",
+      "mysql-get-lock"};
   std::vector<std::string> arguments = words(
       "run --tls --clients 4 --hold 1ms --node-timeout 1s --wait-timeout 10s --warmup 0ms "
       "--iterations 100 --resource redis --out r.json");

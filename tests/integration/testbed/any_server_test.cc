@@ -51,6 +51,18 @@ std::vector<Kind> kinds() {
        .write = [](const Server& s) { return ask_memcached(s, "set k 0 0 1\r\nv") == "STORED"; },
        .has = [](const Server& s) { return ask_memcached(s, "get k") == "VALUE k 0 1"; },
        .keeps = false},
+      {.name = "nats",
+       .start = [](Testbed& t) { return start_nats(t); },
+       .serves = [](const Server& s) { return ask_nats(s, "INFO").starts_with("{"); },
+       .write =
+           [](const Server& s) {
+             return ask_nats(s, "STREAM.CREATE.k", R"({"name":"k"})").find("did_create") !=
+                    kNowhere;
+           },
+       .has =
+           [](const Server& s) {
+             return ask_nats(s, "STREAM.INFO.k").find("\"config\"") != kNowhere;
+           }},
       {.name = "postgres",
        .start = [](Testbed& t) { return start_postgres(t); },
        .serves = [](const Server& s) { return psql(s, "SELECT 1") == "1"; },

@@ -12,6 +12,7 @@
 #include "testbed/servers/ports.h"
 #include "tests/support/etcd_gateway.h"
 #include "tests/support/output_of.h"
+#include "tests/support/servers.h"
 
 namespace lockbench::testbed {
 namespace {
@@ -76,6 +77,11 @@ std::string ask_memcached(const Server& server, const std::string& command) {
       ask_memcached(server, command + "\r\n", test::kPatience,
                     [](std::string_view text) { return text.find("\r\n") != text.npos; });
   return answer ? answer->substr(0, answer->find("\r\n")) : "error: " + answer.error();
+}
+
+std::string ask_nats(const Server& server, const std::string& request, const std::string& payload) {
+  const auto answer = test::ask_nats(server, "$JS.API." + request, payload);
+  return answer ? *answer : "error: " + answer.error();
 }
 
 std::unique_ptr<Testbed> must_start() { return must(Testbed::start()); }

@@ -44,6 +44,10 @@ std::string get_from_etcd(const Server& server);
 /// The first line of memcached's answer, or "error: ..." when there is none.
 std::string ask_memcached(const Server& server, const std::string& command);
 
+/// JetStream's answer, or "error: ..." when there is none.
+std::string ask_nats(const Server& server, const std::string& request,
+                     const std::string& payload = {});
+
 /// Starts a testbed, or fails the test.
 std::unique_ptr<Testbed> must_start();
 /// Allows connections without login.

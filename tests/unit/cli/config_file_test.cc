@@ -87,6 +87,7 @@ seed = 9
 redis = ["redis://a", "redis://b"]
 counter-redis = "redis://c"
 memcached = "cache:1"
+nats = "nats://ann:hunter2@bus"
 etcd = "etcd://ann:hunter2@db"
 mysql = "mysql://ann:hunter2@db"
 postgres = "host=db password=hunter2"

@@ -112,9 +112,10 @@ TEST(Options, OnesThatNeedEachOther) {
 }
 
 TEST(Options, ADelayIsRefusedForTheUsersOwnServersOfAnyStore) {
-  const std::map<std::string, std::string> urls = {
-      {"redis", "redis://h"}, {"memcached", "h:11211"}, {"zookeeper", "h:2181"},
-      {"etcd", "h:2379"},     {"mysql", "mysql://h"},   {"postgres", "host=h"}};
+  const std::map<std::string, std::string> urls = {{"redis", "redis://h"}, {"memcached", "h:11211"},
+                                                   {"nats", "h:4222"},     {"zookeeper", "h:2181"},
+                                                   {"etcd", "h:2379"},     {"mysql", "mysql://h"},
+                                                   {"postgres", "host=h"}};
   for (const StoreKind* kind : store_kinds()) {
     const std::string name(kind->name);
     if (left_out(name)) continue;
@@ -246,6 +247,7 @@ const std::map<std::string, std::pair<std::string, std::string>> named_servers =
     {"postgres", {"postgresql://ann:hunter2@db/app", "db:5432"}},
     {"mysql", {"mysql://ann:hunter2@db", "db:3306"}},
     {"memcached", {"cache", "cache:11211"}},
+    {"nats", {"nats://ann:hunter2@bus", "bus:4222"}},
     {"zookeeper", {"zk://ann:hunter2@a,b:1/app", "a:2181,b:1/app"}},
     {"etcd", {"etcd://ann:hunter2@db,db2", "db:2379,db2:2379"}}};
 

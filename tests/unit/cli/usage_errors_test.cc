@@ -202,6 +202,8 @@ std::vector<Malformed> malformed_servers() {
        {"--memcached"}},
       with_secret("MemcachedUrl", {"run", "--memcached", "@CONFIG", "none"}, {"--memcached"},
                   "memcached://me:hunter2@host:99999"),
+      with_secret("NatsUnreachable", {"run", "--nats", "@CONFIG", "--out", "/dev/null", "nats-kv"},
+                  {"--nats"}, "nats://ann:hunter2@" + nowhere),
       with_secret("ZookeeperUnreachable",
                   {"run", "--zookeeper", "@CONFIG", "--out", "/dev/null", "zookeeper"},
                   {"--zookeeper"}, "zk://ann:hunter2@" + nowhere),

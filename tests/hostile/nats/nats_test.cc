@@ -1,0 +1,161 @@
+// Servers that give wrong answers, at each point of every lock on NATS.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/hostile_life.h"
+#include "tests/support/nats_replies.h"
+#include "tests/support/test_names.h"
+
+namespace lockbench::test {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The streams shared by all connections to one server.
+struct NatsStreams {
+  struct Entry {
+    std::uint64_t sequence = 0;
+    std::string headers, value;
+  };
+  std::map<std::string, Json> configurations;
+  std::map<std::string, Entry> entries;  ///< by subject
+  std::uint64_t sequence = 0;
+};
+
+/// HPUB subject reply headers size
+struct Published {
+  explicit Published(std::string_view request) {
+    const std::size_t end = request.find("\r\n");
+    std::istringstream line{std::string(request.substr(0, end))};
+    std::string name;
+    std::size_t begin = 0, size = 0;
+    line >> name >> subject >> reply >> begin >> size;
+    headers = request.substr(end + 2, begin);
+    value = request.substr(end + 2 + begin, size - begin);
+  }
+  std::string subject, reply, headers, value;
+};
+
+std::string last_word_of(std::string_view text) {
+  return std::string(text.substr(text.rfind('.') + 1));
+}
+
+/// The parts of NATS that the locks use.
+class NatsSpeaker : public Speaker {
+ public:
+  explicit NatsSpeaker(std::shared_ptr<NatsStreams> streams) : streams_(std::move(streams)) {}
+
+  std::string greeting() override {
+    return "INFO {\"server_id\":\"N\",\"version\":\"2.9.10\",\"headers\":true} \r\n";
+  }
+
+  std::size_t request_length(std::string_view received) override {
+    const std::size_t end = received.find("\r\n");
+    if (end == std::string_view::npos) return 0;
+    std::size_t length = end + 2;
+    if (received.starts_with("HPUB ")) {
+      const std::string line(received.substr(0, end));
+      length += std::stoul(line.substr(line.rfind(' ') + 1)) + 2;
+    }
+    return received.size() < length ? 0 : length;
+  }
+
+  std::string answer(std::string_view request) override {
+    if (request.starts_with("PING")) return "PONG\r\n";
+    if (!request.starts_with("HPUB ")) return {};
+    const Published published(request);
+    return addressed(nats_message(answer_to(published)), request);
+  }
+
+  bool is_prelude(std::string_view request) const override { return !request.starts_with("HPUB "); }
+
+  std::string addressed(std::string bytes, std::string_view request) const override {
+    const std::string inbox = Published(request).reply;
+    if (const std::size_t at = bytes.find(kInbox); at != std::string::npos) {
+      bytes.replace(at, kInbox.size(), inbox);
+    }
+    return bytes;
+  }
+
+ private:
+  std::string answer_to(const Published& asked) {
+    constexpr int kNoStream = 10059;
+    auto& configurations = streams_->configurations;
+    const std::string stream = last_word_of(asked.subject);
+    if (asked.subject.starts_with("$KV.")) return store(asked);
+    if (asked.subject.starts_with("$JS.API.STREAM.CREATE.")) {
+      configurations[stream] = Json::parse(asked.value);
+    }
+    const auto found = configurations.find(stream);
+    if (found == configurations.end()) return nats_error(kNoStream);
+    if (asked.subject.starts_with("$JS.API.STREAM.MSG.GET.")) return latest(asked);
+    return Json{{"config", found->second}, {"type", "stream"}}.dump();
+  }
+
+  std::string latest(const Published& asked) {
+    constexpr int kNoMessage = 10037;
+    const std::string subject = Json::parse(asked.value).at("last_by_subj");
+    const auto found = streams_->entries.find(subject);
+    if (found == streams_->entries.end() || found->second.sequence == 0)
+      return nats_error(kNoMessage);
+    const NatsStreams::Entry& entry = found->second;
+    return nats_entry(subject, entry.sequence, entry.headers, entry.value);
+  }
+
+  std::string store(const Published& asked) {
+    constexpr int kChanged = 10071;
+    constexpr std::string_view kExpected = "Sequence: ";
+    NatsStreams::Entry& entry = streams_->entries[asked.subject];
+    const std::size_t at = asked.headers.find(kExpected) + kExpected.size();
+    if (std::stoull(asked.headers.substr(at)) != entry.sequence) return nats_error(kChanged);
+    const bool deletes = asked.headers.find("KV-Operation: DEL") != std::string::npos;
+    entry = {++streams_->sequence, deletes ? "KV-Operation: DEL\r\n" : "", asked.value};
+    std::string bucket = asked.subject.substr(std::string_view("$KV.").size());
+    bucket.resize(bucket.find('.'));
+    return fmt::format(R"({{"stream":"KV_{}", "seq":{}}})", bucket, entry.sequence);
+  }
+
+  const std::shared_ptr<NatsStreams> streams_;
+};
+
+/// The last message for the lock decides: it was acknowledged, with a number of its own.
+bool was_granted(const std::vector<HostileServer::Exchange>& exchanges) {
+  for (auto exchange = exchanges.rbegin(); exchange != exchanges.rend(); ++exchange) {
+    if (!exchange->request.starts_with("HPUB $KV.")) continue;
+    const std::string& sent = exchange->sent;
+    return sent.ends_with("\r\n") &&
+           sent.find(R"("stream":"KV_lockbench-hostile-k)") != sent.npos &&
+           sent.find(R"("seq":)") != sent.npos && sent.find("error") == sent.npos &&
+           sent.find(R"("seq":0)") == sent.npos && sent.find(R"("seq":-)") == sent.npos;
+  }
+  return false;
+}
+
+class HostileNats : public testing::TestWithParam<const Descriptor*> {};
+
+TEST_P(HostileNats, GetsNoLockGrantedThatItDidNotGrant) {
+  const bool observed = GetParam()->traits.observed;
+  const std::string bucket = std::string("lockbench-hostile-k") + (observed ? "-records" : "");
+  expect_no_false_grants(
+      *GetParam(),
+      misdeeds(nats_replies("KV_" + bucket, "$KV." + bucket + ".lockbench=3Ahostile=3A=7Bk=7D"),
+               {"PING\r\n", "+OK\r\n", "x", "MSG INBOX 1 2\r\n{}\r\n", "\r\n"}),
+      [] {
+        const auto streams = std::make_shared<NatsStreams>();
+        return Honest{[streams] { return std::make_unique<NatsSpeaker>(streams); }, was_granted};
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostileNats, testing::ValuesIn(strategies_of("nats")),
+                         [](const auto& tested) { return test_name_of(tested.param->name); });
+
+}  // namespace
+}  // namespace lockbench::test
