@@ -414,9 +414,9 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
                                   : 0,
                 .ranked_by = ranking_figure_of(answered),
                 .measured_in = question.basis.name,
+                .differences = results::each_of(question.others, &Difference::text),
                 .assumption = assumption_of(answered, question.asked),
                 .left_out = question.basis.left_out};
-  for (const Difference& one : question.others) answer.differences.push_back(one.text);
   std::vector<Candidate> qualifying;
   for (const Descriptor* strategy : catalogue) {
     const Candidate* const known = before ? find_candidate(*before, strategy->name) : nullptr;

@@ -303,9 +303,7 @@ std::vector<std::string> condition_lines(const Candidate& best) {
   // What the user's server does not meet comes first.
   std::ranges::stable_sort(conditions, {},
                            [](const Reason& one) { return one.kept.value_or(true); });
-  std::vector<std::string> lines(conditions.size());
-  std::ranges::transform(conditions, lines.begin(),
-                         [](const Reason& reason) { return text_of(reason); });
+  auto lines = results::each_of(conditions, [](const Reason& reason) { return text_of(reason); });
   if (lines.size() > kMost) {
     const std::size_t more = lines.size() - kMost + 1;
     lines.resize(kMost - 1);
@@ -389,9 +387,8 @@ void add_brief(const Answer& answer, Page& page) {
   add_today(answer, page);
   page.part("because", reasons_for(answer));
   if (!best.drawback.empty()) page.part("but", {best.drawback});
-  std::vector<std::string> settings;
-  for (const Setting& one : best.settings) settings.push_back(text_of(one));
-  page.part("settings", settings);
+  page.part("settings",
+            results::each_of(best.settings, [](const Setting& one) { return text_of(one); }));
   page.part("only if", condition_lines(best));
   if (!best.not_survived.empty()) {
     page.part("breaks by", {fmt::format("{}", fmt::join(best.not_survived, ", "))});

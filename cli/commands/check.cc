@@ -4,7 +4,6 @@
 #include "cli/commands/commands.h"
 #include "history/checker.h"
 #include "history/operation.h"
-#include "results/tables/formats.h"
 #include "results/tables/hazards.h"
 
 // Judges a history of operations on locks.
@@ -102,11 +101,8 @@ std::string to_text(const History& history, const Judgement& judgement, const Js
   if (history.ignored > 0) text += fmt::format("{} others ignored\n", history.ignored);
   const auto model = json["model"].get<std::string>();
   if (judgement.contradictions == 0) {
-    return text +
-           (judgement.contended > 0
-                ? fmt::format("{}: explained\n", model)
-                : fmt::format("{}: untested: no grant was contended, so this proves nothing\n",
-                              model));
+    constexpr const char* kUntested = "untested: no grant was contended, so this proves nothing";
+    return text + fmt::format("{}: {}\n", model, judgement.contended > 0 ? "explained" : kUntested);
   }
   text += fmt::format("{}: violated: {} operations on {} keys cannot be explained; the first:\n",
                       model, judgement.contradictions, judgement.keys_contradicted);

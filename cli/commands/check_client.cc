@@ -55,15 +55,15 @@ struct Promise {
 };
 
 /// Ends a check: the promise is broken, or cannot be asked of this program.
-struct Broken {
+struct Ended {
+  Promise::State state;
   std::string why;
 };
-struct NotAsked {
-  std::string why;
-};
-
+[[noreturn]] void not_asked(std::string why) {
+  throw Ended{Promise::State::not_asked, std::move(why)};
+}
 void expect(bool kept, const std::string& why) {
-  if (!kept) throw Broken{why};
+  if (!kept) throw Ended{Promise::State::broken, why};
 }
 
 std::string text_of(const Message& json) {
@@ -165,7 +165,7 @@ class ClientCheck {
     check_requests();
     for (const Talk& talk : kTalks) {
       promise(talk.name, talk.text, [&] {
-        if (const std::string why = why_not(talk.asked); !why.empty()) throw NotAsked{why};
+        if (const std::string why = why_not(talk.asked); !why.empty()) not_asked(why);
         converse(talk.steps);
       });
     }
@@ -185,7 +185,7 @@ class ClientCheck {
     Duration within{};
   };
 
-  /// `ask` throws Broken or NotAsked.
+  /// `ask` throws Ended.
   void promise(std::string name, std::string text, const std::function<void()>& ask) {
     if (stop_.stop_requested()) return;
     Promise one{.name = std::move(name), .text = std::move(text)};
@@ -193,11 +193,9 @@ class ClientCheck {
     try {
       ask();
       one.state = Promise::State::kept;
-    } catch (const Broken& broken) {
-      one.state = Promise::State::broken;
-      one.why = broken.why;
-    } catch (const NotAsked& reason) {
-      one.why = reason.why;
+    } catch (const Ended& ended) {
+      one.state = ended.state;
+      one.why = ended.why;
     }
     begun_.clear();
     one.exchange = std::exchange(said_, {});
@@ -235,12 +233,11 @@ class ClientCheck {
   }
   Message end(const Asked& asked) {
     asked.call->await(asked.at + asked.within, stop_);
-    if (stop_.stop_requested()) throw NotAsked{"interrupted"};
+    if (stop_.stop_requested()) not_asked("interrupted");
     const Message* const answer = asked.call->answer();
     const std::string failure = asked.call->failure();
-    if (answer == nullptr) {
-      throw Broken{failure.empty() ? "no answer within " + format_duration(asked.within) : failure};
-    }
+    expect(answer != nullptr,
+           failure.empty() ? "no answer within " + format_duration(asked.within) : failure);
     took_ = BootClock::now() - asked.at;
     say(fmt::format("came {} after {} ms", text_of(*answer), took_ / 1ms));
     return *answer;
@@ -311,7 +308,7 @@ class ClientCheck {
     const Message answer = ask(request);
     const std::string outcome = text_in(answer, "outcome").value_or("");
     if (outcome == "unsupported" && (what == "renew" || what == "held")) {
-      throw NotAsked{fmt::format("the library does not support {}", what)};
+      not_asked(fmt::format("the library does not support {}", what));
     }
     const auto held = flag_in(answer, "held");
     return held ? (*held ? "true" : "false") : outcome;
@@ -348,14 +345,14 @@ class ClientCheck {
   void check_grants() {
     promise("validity", "valid_ms, if it says so, is not longer than the TTL", [&] {
       const auto valid = number_in(ask(acquire(0, 2s, key_, 5s)), "valid_ms");
-      if (!valid) throw NotAsked{"it does not say how long a grant is valid"};
+      if (!valid) not_asked("it does not say how long a grant is valid");
       expect(*valid > 0 && *valid <= 5000, "it is not between 0 and the TTL");
     });
     promise("fencing", "Fencing numbers grow from grant to grant", [&] {
       const Message one = ask(acquire(0, 2s, key_, kLong));
       converse("0:release=released");
       const Message other = ask(acquire(1, 2s, key_, kLong));
-      if (!traits_.fencing && !one.contains("fencing")) throw NotAsked{"it has no fencing numbers"};
+      if (!traits_.fencing && !one.contains("fencing")) not_asked("it has no fencing numbers");
       const auto first = number_in(one, "fencing"), second = number_in(other, "fencing");
       expect(first && second, "a grant has no `fencing`, though the trait says so");
       expect(*second > *first, "the second number is not above the first");
@@ -368,7 +365,7 @@ class ClientCheck {
 
   Message hello(Process& process) {
     auto about = process.about(20s, stop_);
-    if (stop_.stop_requested()) throw NotAsked{"interrupted"};
+    if (stop_.stop_requested()) not_asked("interrupted");
     expect(about.has_value(), about ? "" : about.error());
     return *std::move(about);
   }
@@ -388,7 +385,7 @@ class ClientCheck {
              "the other process does not find it taken");
     });
     promise("dead-holder", "Its trait `expiry`: the lock of a dead client becomes free", [&] {
-      if (traits_.expiry == Expiry::none) throw NotAsked{"its locks never end by themselves"};
+      if (traits_.expiry == Expiry::none) not_asked("its locks never end by themselves");
       expect(outcome_of_another(stores_, acquire(0, 0s, key_, ttl_)) == "acquired",
              "a free lock was not acquired");
       say("killed the process");
@@ -416,7 +413,7 @@ class ClientCheck {
       for (int look = 0; look < 100 && !process_->ended(); ++look) {
         Carrier::current().wait(nullptr, BootClock::now() + 50ms, stop_);
       }
-      if (stop_.stop_requested()) throw NotAsked{"interrupted"};
+      if (stop_.stop_requested()) not_asked("interrupted");
       expect(process_->ended(), "it still runs after 5 s");
     });
   }
@@ -522,8 +519,7 @@ int check_client(const CheckClientOptions& options) {
   const auto given = options.servers.find(strategy.backend);
   const bool cleaned = given == options.servers.end() ||
                        remove_keys(keys, given->second, strategy, session.console());
-  const bool broken = std::ranges::any_of(
-      promises, [](const Promise& one) { return one.state == Promise::State::broken; });
+  const bool broken = std::ranges::count(promises, Promise::State::broken, &Promise::state) > 0;
   const bool printed =
       print_text(options.output.format == Format::json ? to_json(promises, client)
                                                        : to_text(promises, client));

@@ -82,9 +82,7 @@ struct HazardOptions {
 std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::string>& patterns,
                                                        bool quick) {
   const auto all = hazards::all_scenarios();
-  std::vector<std::string_view> names;
-  names.reserve(all.size());
-  for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
+  const auto names = results::each_of(all, &hazards::Scenario::name);
   std::vector<const hazards::Scenario*> selected;
   for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"all"} : patterns) {
     if (std::ranges::none_of(names, [&](auto name) { return matches(pattern, name); })) {

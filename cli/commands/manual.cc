@@ -130,19 +130,15 @@ void write_page(const std::string& folder, std::string_view command, const std::
 
 // Completion.
 
-template <class T>
-std::vector<std::string_view> names_of(const std::vector<const T*>& all) {
-  std::vector<std::string_view> names;
-  names.reserve(all.size());
-  for (const T* one : all) names.push_back(one->name);
-  return names;
-}
-
 std::vector<std::string_view> values_of(const Option& option) {
   const std::string_view kind = option.value_name;
   if (kind == "FILE" || kind == "DIR") return {"/"};
-  if (kind == "STRATEGY" || kind == "STRATEGY,...") return names_of(all_strategies());
-  if (kind == "SCENARIO") return names_of(hazards::all_scenarios());
+  if (kind == "STRATEGY" || kind == "STRATEGY,...") {
+    return results::each_of(all_strategies(), &Descriptor::name);
+  }
+  if (kind == "SCENARIO") {
+    return results::each_of(hazards::all_scenarios(), &hazards::Scenario::name);
+  }
   return option.choices;
 }
 

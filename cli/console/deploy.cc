@@ -30,11 +30,8 @@ UsageError no_such_strategy(const std::string& pattern,
   if (is_glob(pattern)) {
     return UsageError("no strategy matches \"{}\" (lockbench list shows all)", pattern);
   }
-  std::vector<std::string_view> names;
-  names.reserve(catalogue.size());
-  for (const Descriptor* strategy : catalogue) names.push_back(strategy->name);
   return UsageError("no such strategy \"{}\"{} (lockbench list shows all)", pattern,
-                    did_you_mean(pattern, names));
+                    did_you_mean(pattern, results::each_of(catalogue, &Descriptor::name)));
 }
 
 /// --wait: refused if a named strategy does not support it. Others keep their own policy.
@@ -43,9 +40,8 @@ void check_waiting(const std::vector<Selected>& selected, const std::optional<Wa
   for (const auto& [strategy, named] : selected) {
     const auto& choices = strategy->traits.waiting_choices;
     if (!named || std::ranges::count(choices, wait->kind) > 0) continue;
-    std::vector<std::string_view> allowed;
-    allowed.reserve(choices.size());
-    for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
+    const auto allowed =
+        results::each_of(choices, [](WaitKind kind) { return std::string(to_string(kind)); });
     throw UsageError("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
                      allowed.empty() ? std::string("its waiting policy is fixed")
                                      : fmt::format("allowed: {}", fmt::join(allowed, ", ")));
@@ -282,9 +278,7 @@ tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& opti
   Done ready = skip_unable(options, selected, skipped);
   if (ready) ready = check_faults(options, selected);
   if (!ready) return tl::unexpected(ready.error());
-  std::vector<const Descriptor*> strategies;
-  strategies.reserve(selected.size());
-  for (const Selected& one : selected) strategies.push_back(one.strategy);
+  const std::vector<const Descriptor*> strategies = results::each_of(selected, &Selected::strategy);
   const auto drop = [&](const auto& concerns, std::string_view reason) {
     return skip(concerns, reason, selected, skipped);
   };

@@ -97,10 +97,7 @@ void make_sweep(Option& option, const std::vector<T>& values, const Single& sing
   option.repeatable = false;
   option.value = [&values, single]() -> results::OptionValue {
     if (values.size() < 2) return single();
-    std::vector<std::string> texts;
-    texts.reserve(values.size());
-    for (const T& value : values) texts.push_back(fmt::format("{}", value));
-    return texts;
+    return results::each_of(values, [](const T& value) { return fmt::format("{}", value); });
   };
 }
 

@@ -226,10 +226,7 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
     };
     if constexpr (kList) {
       if (place.empty()) return nullptr;
-      std::vector<std::string> texts;
-      texts.reserve(place.size());
-      for (const Item& item : place) texts.push_back(type.text(item));
-      return texts;
+      return results::each_of(place, type.text);
     } else if constexpr (kOptional) {
       return place ? record(*place) : results::OptionValue(nullptr);
     } else {
@@ -302,9 +299,7 @@ std::string not_one_of(std::string_view text, const std::vector<std::string_view
 
 template <class T>
 ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) {
-  std::vector<std::string_view> names;
-  names.reserve(choices.size());
-  for (const auto& choice : choices) names.push_back(choice.first);
+  const auto names = results::each_of(choices, [](const auto& choice) { return choice.first; });
   return {.parse = [choices, names](const std::string& text) -> tl::expected<T, std::string> {
             for (const auto& [name, value] : choices) {
               if (name == text) return value;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "results/file/model.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results {
 
@@ -20,6 +21,12 @@ auto grouped(const std::vector<Item>& items, KeyOf key_of) {
     groups[place->second].second.push_back(&item);
   }
   return groups;
+}
+
+/// The keys of these groups.
+template <class Groups>
+auto names_of(const Groups& groups) {
+  return each_of(groups, [](const auto& group) { return group.first; });
 }
 
 /// Tells the loads of this result apart: "demand at 350/s", "alone, RTT 1 ms", "1k locks held",

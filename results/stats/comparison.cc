@@ -35,9 +35,7 @@ struct StrategyRuns {
   bool left_out = false;  ///< some of its runs are invalid, and do not count
 
   std::vector<const Run*> runs() const {
-    std::vector<const Run*> all;
-    for (const auto& [repetition, run] : by_repetition) all.push_back(run);
-    return all;
+    return each_of(by_repetition, [](const auto& one) { return one.second; });
   }
   std::vector<double> values_of(const std::string& path) const {
     std::vector<double> values;
@@ -241,11 +239,9 @@ Gate judged(const Regression& gate, const Item& item, std::size_t place, double 
 class Pairing {
  public:
   Pairing(const ComparisonOptions& options, ResultComparison& comparison)
-      : gates_(options.fail_on), comparison_(comparison) {
-    std::vector<std::string> asked;
-    for (const Regression& gate : gates_) asked.push_back(gate.figure);
-    figures_ = compared_figures(asked);
-  }
+      : gates_(options.fail_on),
+        figures_(compared_figures(each_of(gates_, &Regression::figure))),
+        comparison_(comparison) {}
 
   /// For a strategy without runs in B, only the figures of gates.
   void add(const StrategyRuns& a, const StrategyRuns& b) {
@@ -346,7 +342,7 @@ class Pairing {
   }
 
   const std::vector<Regression>& gates_;
-  std::vector<ComparedFigure> figures_;
+  const std::vector<ComparedFigure> figures_;
   ResultComparison& comparison_;
   std::vector<Item> items_;
   std::set<std::string> measured_;  ///< figures that some strategy has

@@ -229,9 +229,7 @@ double known_scatter(std::string_view figure) {
 }
 
 std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter) {
-  std::vector<std::vector<double>> samples;
-  samples.reserve(values.size());
-  for (const auto& one : values) samples.push_back(logarithms(one));
+  const std::vector<std::vector<double>> samples = each_of(values, logarithms);
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!samples[i].empty()) order.push_back(i);

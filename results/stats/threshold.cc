@@ -50,12 +50,10 @@ std::string_view trimmed(std::string_view text) {
 }
 
 tl::expected<std::string, std::string> parse_figure(std::string_view text) {
-  const std::vector<Figure> known = figures(Run{});
-  std::vector<std::string_view> paths;
-  paths.reserve(known.size());
-  for (const Figure& figure : known) paths.emplace_back(figure.path);
+  const std::vector<std::string> paths = each_of(figures(Run{}), &Figure::path);
   if (std::ranges::find(paths, text) != paths.end()) return std::string(text);
-  return tl::unexpected(fmt::format("no such figure '{}'{}", text, did_you_mean(text, paths)));
+  return tl::unexpected(
+      fmt::format("no such figure '{}'{}", text, did_you_mean(text, {paths.begin(), paths.end()})));
 }
 
 tl::expected<double, std::string> parse_bound(std::string_view text) {

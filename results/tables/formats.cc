@@ -209,10 +209,7 @@ std::string to_markdown(const Block& block) {
   }
   std::string out = titles.empty() ? "" : row_of(titles) + rule + "\n";
   for (const auto& row : block.table.rows) {
-    std::vector<std::string> cells;
-    cells.reserve(row.size());
-    for (const Cell& cell : row) cells.push_back(markdown_text(cell.text));
-    out += row_of(cells);
+    out += row_of(each_of(row, [](const Cell& cell) { return markdown_text(cell.text); }));
   }
   out += block.lines.empty() || out.empty() ? "" : "\n";
   for (const Sentence& line : block.lines) out += fmt::format("- {}\n", markdown_text(line.text));

@@ -17,9 +17,7 @@ using Names = std::vector<std::string>;
 
 /// The names in the order of their first occurrence.
 Names in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
-  Names names;
-  for (const auto& [one, its] : grouped(hazards, name)) names.push_back(one);
-  return names;
+  return names_of(grouped(hazards, name));
 }
 
 /// How a cell shows an outcome and how a legend explains it.

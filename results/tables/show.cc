@@ -54,9 +54,8 @@ void add_notes(std::string_view what, const Result& result, const TextsOf& texts
   for (std::size_t i = 0; i < std::min(kinds.size(), kMostKinds); ++i) {
     const std::vector<const Note*>& its = kinds[i].second;
     const auto& [text, run] = *its.front();
-    Texts names;
     const auto name = [&](const Note* note) { return name_of(*note->run, result); };
-    for (const auto& [one, of_one] : grouped(its, name)) names.push_back(one);
+    const Texts names = names_of(grouped(its, name));
     const std::string line = its.size() == 1
                                  ? fmt::format("{}: {}: {}", what, run_name(*run, result), text)
                                  : fmt::format("{}: {}: {} (the first of {})", what,
@@ -134,10 +133,9 @@ void add_faults(const Result& result, Sentences& lines) {
 /// Strategies with the same reason share a line.
 void add_skipped(const Result& result, Sentences& lines) {
   for (const auto& [reason, skipped] : grouped(result.skipped, &Skipped::reason)) {
-    Texts names;
-    names.reserve(skipped.size());
-    for (const Skipped* one : skipped) names.push_back(one->strategy);
-    lines.emplace_back(Tone::plain, fmt::format("skipped: {}: {}", fmt::join(names, ", "), reason));
+    lines.emplace_back(Tone::plain,
+                       fmt::format("skipped: {}: {}",
+                                   fmt::join(each_of(skipped, &Skipped::strategy), ", "), reason));
   }
 }
 

@@ -1,11 +1,21 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace lockbench::results {
+
+/// What `of`, a function or a pointer to a member, gives for each item.
+template <class Items, class Of>
+auto each_of(const Items& items, Of of) {
+  std::vector<std::decay_t<std::invoke_result_t<Of&, decltype(*std::begin(items))>>> values;
+  for (const auto& item : items) values.push_back(std::invoke(of, item));
+  return values;
+}
 
 /// Columns that UTF-8 text takes on a terminal. Counts code points: all characters that lockbench
 /// itself writes (µ, ±, –, …) take one column each.
