@@ -297,69 +297,44 @@ loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::strin
   return plan;
 }
 
-template <class Work>
-tl::expected<void, std::string> FaultServers::attempt(const Descriptor& strategy, Work work) {
-  try {
-    work(*deployment_.stores.at(server_set(strategy)));
-    return {};
-  } catch (const std::exception& failure) {
-    failed_ = true;
-    return tl::unexpected<std::string>(failure.what());
-  }
-}
-
-tl::expected<void, std::string> FaultServers::inject(const Descriptor& strategy,
-                                                     const loadgen::Fault& fault) {
-  return attempt(strategy, [&](PrivateStore& store) {
+tl::expected<void, std::string> FaultServers::change(const Descriptor& strategy,
+                                                     const loadgen::Fault& fault, bool heals) {
+  auto done = deployment::attempt([&] {
+    PrivateStore& store = *deployment_.stores.at(server_set(strategy));
     switch (fault.kind) {
       case FaultKind::store_kill:
       case FaultKind::node_kill:
-        return each(struck(store, fault), [](auto& server) { return server.kill_hard(); });
+        each(struck(store, fault),
+             [&](auto& server) { return heals ? server.restart(true) : server.kill_hard(); });
+        if (heals) store.settle();
+        return;
       case FaultKind::store_freeze:
       case FaultKind::node_freeze:
-        return each(struck(store, fault), [](auto& server) { return server.freeze(); });
+        return each(struck(store, fault),
+                    [&](auto& server) { return heals ? server.thaw() : server.freeze(); });
       case FaultKind::failover:
-        return store.kill_leader();
+        return heals ? store.replace_leader() : store.kill_leader();
       case FaultKind::partition:
-        for (const auto& line : store.lines()) {
-          line->hold({.new_ones = false, .share = fault.share});
-          // A client that is cut off and reconnects stays cut off.
-          line->hold({.open = false});
-        }
-        return;
       case FaultKind::delay:
-        for (const auto& line : store.lines())
-          line->delay(deployment::each_way(rtt_ + fault.delay));
+        for (const auto& line : store.lines()) {
+          if (heals) {
+            line->heal();
+          } else if (fault.kind == FaultKind::delay) {
+            line->delay(deployment::each_way(rtt_ + fault.delay));
+          } else {
+            line->hold({.new_ones = false, .share = fault.share});
+            // A client that is cut off and reconnects stays cut off.
+            line->hold({.open = false});
+          }
+        }
         return;
       case FaultKind::client_pause:
       case FaultKind::client_kill:
         return;  // no server's
     }
   });
-}
-
-tl::expected<void, std::string> FaultServers::heal(const Descriptor& strategy,
-                                                   const loadgen::Fault& fault) {
-  return attempt(strategy, [&](PrivateStore& store) {
-    switch (fault.kind) {
-      case FaultKind::store_kill:
-      case FaultKind::node_kill:
-        each(struck(store, fault), [](auto& server) { return server.restart(true); });
-        return store.settle();
-      case FaultKind::store_freeze:
-      case FaultKind::node_freeze:
-        return each(struck(store, fault), [](auto& server) { return server.thaw(); });
-      case FaultKind::failover:
-        return store.replace_leader();
-      case FaultKind::partition:
-      case FaultKind::delay:
-        for (const auto& line : store.lines()) line->heal();
-        return;
-      case FaultKind::client_pause:
-      case FaultKind::client_kill:
-        return;
-    }
-  });
+  failed_ |= !done;
+  return done;
 }
 
 }  // namespace lockbench::cli

@@ -64,16 +64,20 @@ class FaultServers : public loadgen::FaultTarget {
       : deployment_(deployment), rtt_(rtt) {}
 
   tl::expected<void, std::string> inject(const Descriptor& strategy,
-                                         const loadgen::Fault& fault) override;
+                                         const loadgen::Fault& fault) override {
+    return change(strategy, fault, false);
+  }
   tl::expected<void, std::string> heal(const Descriptor& strategy,
-                                       const loadgen::Fault& fault) override;
+                                       const loadgen::Fault& fault) override {
+    return change(strategy, fault, true);
+  }
 
   /// Whether a fault could not be injected or healed. Call after the runs.
   bool failed() const { return failed_; }
 
  private:
-  template <class Work>
-  tl::expected<void, std::string> attempt(const Descriptor& strategy, Work work);
+  tl::expected<void, std::string> change(const Descriptor& strategy, const loadgen::Fault& fault,
+                                         bool heals);
 
   const deployment::Deployment& deployment_;
   const Duration rtt_;

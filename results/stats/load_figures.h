@@ -83,7 +83,7 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values, double sc
 double known_scatter(std::string_view figure);
 
 /// The runs whose figures are those of the lock.
-std::vector<const Run*> valid_of(const std::vector<const Run*>& runs);
+std::vector<const Run*> valid_of(std::vector<const Run*> runs);
 /// The runs that are shown: the valid ones, or all if there are none.
 std::vector<const Run*> counting_of(std::vector<const Run*> runs);
 

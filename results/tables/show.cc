@@ -139,31 +139,20 @@ void add_skipped(const Result& result, Sentences& lines) {
   }
 }
 
-/// The violations of exclusion of each strategy, added up over its repetitions, in the order of
-/// their first violation.
+/// The violations of exclusion of each strategy, added up over its repetitions.
 void add_violations(const Result& result, Sentences& lines) {
-  struct Harm {
-    std::string strategy;
-    std::uint64_t lost = 0, overlaps = 0, regressions = 0;
-  };
-  std::vector<Harm> harms;
-  for (const Run& run : result.runs) {
-    if (run.audit.verdict != Verdict::violated) continue;
-    auto harm = std::ranges::find(harms, run.strategy, &Harm::strategy);
-    if (harm == harms.end()) harm = harms.insert(harm, {run.strategy});
-    harm->lost += run.audit.lost_updates;
-    harm->overlaps += run.audit.overlaps;
-    harm->regressions += run.audit.fence_regressions;
-  }
-  for (const Harm& harm : harms) {
-    std::string said = fmt::format("violated exclusion: {}", harm.strategy);
+  for (auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
+    std::erase_if(runs, [](const Run* run) { return run->audit.verdict != Verdict::violated; });
+    if (runs.empty()) continue;
+    std::string said = fmt::format("violated exclusion: {}", strategy);
     std::string_view before = ": ";
-    for (const auto& [count, what] :
-         {std::pair(harm.lost, "lost updates"), std::pair(harm.overlaps, "overlaps of two holders"),
-          std::pair(harm.regressions, "fencing numbers that did not increase")}) {
+    for (const auto& [figure, what] :
+         {std::pair("audit.lost_updates", "lost updates"),
+          std::pair("audit.overlaps", "overlaps of two holders"),
+          std::pair("audit.fence_regressions", "fencing numbers that did not increase")}) {
+      const double count = sum_of_figure(runs, figure).value_or(0);
       if (count == 0) continue;
-      said += fmt::format("{}{} {}", std::exchange(before, ", "), what,
-                          human_count(static_cast<double>(count)));
+      said += fmt::format("{}{} {}", std::exchange(before, ", "), what, human_count(count));
     }
     lines.push_back({Tone::bad, said});
   }
