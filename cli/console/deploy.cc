@@ -299,7 +299,7 @@ loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::strin
 
 tl::expected<void, std::string> FaultServers::change(const Descriptor& strategy,
                                                      const loadgen::Fault& fault, bool heals) {
-  auto done = deployment::attempt([&] {
+  const auto work = [&] {
     PrivateStore& store = *deployment_.stores.at(server_set(strategy));
     switch (fault.kind) {
       case FaultKind::store_kill:
@@ -332,9 +332,14 @@ tl::expected<void, std::string> FaultServers::change(const Descriptor& strategy,
       case FaultKind::client_kill:
         return;  // no server's
     }
-  });
-  failed_ |= !done;
-  return done;
+  };
+  try {
+    work();
+    return {};
+  } catch (const std::exception& failure) {
+    failed_ = true;
+    return tl::unexpected<std::string>(failure.what());
+  }
 }
 
 }  // namespace lockbench::cli
