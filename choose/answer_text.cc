@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "choose/answer.h"
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 #include "results/tables/text.h"
 
@@ -190,29 +191,24 @@ std::string in_general(const std::string& evidence, const Descriptor& strategy) 
 
 /// A line for each reason, with the strategies that it rules out.
 void add_ruled_out(const Answer& answer, Page& page) {
-  struct Group {
+  struct Line {
     std::string why, evidence;
-    std::vector<std::string_view> strategies;
+    std::string_view strategy;
   };
-  std::vector<Group> groups;
+  std::vector<Line> lines;
   for (const Candidate& candidate : answer.ruled_out) {
+    const Descriptor& strategy = *candidate.strategy;
     for (const Reason& reason : candidate.against) {
-      const std::string why = text_of(reason);
-      auto group = std::find_if(groups.begin(), groups.end(),
-                                [&](const Group& one) { return one.why == why; });
-      if (group == groups.end()) {
-        group = groups.insert(groups.end(),
-                              {why, in_general(reason.evidence, *candidate.strategy), {}});
-      }
-      group->strategies.push_back(candidate.strategy->name);
+      lines.push_back({text_of(reason), in_general(reason.evidence, strategy), strategy.name});
       // Without the store, the other reasons do not matter.
       if (reason.requirement.starts_with("--stores")) break;
     }
   }
-  if (!groups.empty()) page.heading("Ruled out");
-  for (const Group& group : groups) {
-    page.line(with_evidence(fmt::format("{}: {}", group.why, fmt::join(group.strategies, ", ")),
-                            group.evidence));
+  if (!lines.empty()) page.heading("Ruled out");
+  for (const auto& [why, its] : results::grouped(lines, &Line::why)) {
+    const auto strategies = results::each_of(its, &Line::strategy);
+    page.line(with_evidence(fmt::format("{}: {}", why, fmt::join(strategies, ", ")),
+                            its.front()->evidence));
   }
 }
 

@@ -38,9 +38,6 @@ struct CheckClientOptions {
     command.positional = true;
     command.comma_separated = command.in_file = false;
     declare_servers(options, servers);
-    options.add("format", "NAME", output.format,
-                one_of<Format>({{"table", Format::table}, {"json", Format::json}}),
-                "format on stdout");
     options.only({"quiet"}, [&] { output.declare(options); });
   }
 };
@@ -464,21 +461,6 @@ std::string to_text(const std::vector<Promise>& promises, const program::Client&
                     client.command);
 }
 
-std::string to_json(const std::vector<Promise>& promises, const program::Client& client) {
-  constexpr std::array<std::string_view, 3> kStates{"kept", "broken", "not_asked"};
-  nlohmann::ordered_json json = {{"client", client.name},
-                                 {"about", Message::parse(client.about)},
-                                 {"promises", nlohmann::ordered_json::array()}};
-  for (const Promise& one : promises) {
-    json["promises"].push_back({{"name", one.name},
-                                {"promise", one.text},
-                                {"state", kStates.at(static_cast<std::size_t>(one.state))},
-                                {"why", one.why},
-                                {"exchange", one.exchange}});
-  }
-  return json.dump(1, ' ', false, Message::error_handler_t::replace) + "\n";
-}
-
 /// Removes what is left on the user's servers. False if something may be left.
 bool remove_keys(const std::set<std::string>& keys, const std::vector<std::string>& urls,
                  const Descriptor& strategy, Console& console) {
@@ -520,9 +502,7 @@ int check_client(const CheckClientOptions& options) {
   const bool cleaned = given == options.servers.end() ||
                        remove_keys(keys, given->second, strategy, session.console());
   const bool broken = std::ranges::count(promises, Promise::State::broken, &Promise::state) > 0;
-  const bool printed =
-      print_text(options.output.format == Format::json ? to_json(promises, client)
-                                                       : to_text(promises, client));
+  const bool printed = print_text(to_text(promises, client));
   return exit_code_of({.interrupted = session.stopped(),
                        .exclusion_broken = broken,
                        .errors = !printed || !cleaned});

@@ -9,6 +9,10 @@
 #include "watch/ledger.h"
 #include "watch/source.h"
 
+namespace lockbench::hazards {
+struct Repeated;
+}
+
 namespace lockbench::cli {
 
 // Includes what nearly every command uses: options, servers, the console and results.
@@ -138,6 +142,9 @@ Command hazards_command();
 Command doctor_command();
 Command clean_command();
 Command watch_command();
+
+/// A cell of the hazard matrix as the result file has it. It has been played.
+results::Hazard to_result(const hazards::Repeated& repeated);
 
 // For the manual and the shells, in place of lists of their own.
 

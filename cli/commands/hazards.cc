@@ -2,10 +2,10 @@
 #include <set>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/plays.h"
 #include "cli/console/session.h"
+#include "hazards/player.h"
 #include "results/file/save.h"
-#include "results/report/timeline.h"
+#include "results/report/report.h"
 
 namespace lockbench::cli {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "cli/commands/commands.h"
 #include "hazards/scenario.h"
+#include "results/file/loads.h"
 #include "strategies/registry.h"
 
 // The manual pages, and what the shells complete, from the declarations of commands and options.
@@ -67,17 +68,10 @@ std::string options_section(const OptionList& list) {
   const auto heading_of = [&](const Option& option) {
     return option.positional ? kArguments : std::string_view(option.group);
   };
-  std::vector<std::string_view> headings;
-  for (const Option& option : list.all()) {
-    const std::string_view heading = heading_of(option);
-    if (std::ranges::count(headings, heading) == 0) headings.push_back(heading);
-  }
   std::string text = ".SH OPTIONS\n";
-  for (const std::string_view heading : headings) {
+  for (const auto& [heading, options] : results::grouped(list.all(), heading_of)) {
     text += fmt::format(".SS {}\n", roff(heading));
-    for (const Option& option : list.all()) {
-      if (heading_of(option) == heading) text += option_entry(option);
-    }
+    for (const Option* option : options) text += option_entry(*option);
   }
   return text;
 }

@@ -1,6 +1,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
-#include "cli/commands/plays.h"
+#include "hazards/player.h"
 #include "results/tables/hazards.h"
 
 namespace lockbench::cli {

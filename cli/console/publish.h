@@ -7,7 +7,6 @@
 #include "cli/options/load_options.h"
 #include "history/log.h"
 #include "results/report/report.h"
-#include "results/tables/junit.h"
 #include "results/tables/show.h"
 #include "strategies/duration.h"
 

@@ -342,8 +342,8 @@ class Reader {
   std::optional<Problem> problem_;
 };
 
-/// Builds the document, unless it is nested too deep or names a member twice. The library's own
-/// callback for such checks (3.11) takes time quadratic in the length of a list of objects.
+/// Builds the document, unless it is nested too deep. The library's own callback for such checks
+/// (3.11) takes time quadratic in the length of a list of objects.
 class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
  public:
   explicit Builder(json& document) : json_sax_dom_parser(document) {}
@@ -351,16 +351,12 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
   bool start_object(std::size_t size) { return open() && json_sax_dom_parser::start_object(size); }
   bool start_array(std::size_t size) { return open() && json_sax_dom_parser::start_array(size); }
   bool end_object() {
-    names_.pop_back();
+    --depth_;
     return json_sax_dom_parser::end_object();
   }
   bool end_array() {
-    names_.pop_back();
+    --depth_;
     return json_sax_dom_parser::end_array();
-  }
-  bool key(std::string& name) {
-    if (!names_.back().insert(name).second) return fail(fmt::format("{} occurs twice", name));
-    return json_sax_dom_parser::key(name);
   }
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
                    const json::exception& error) {
@@ -375,8 +371,7 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
 
  private:
   bool open() {
-    names_.emplace_back();
-    if (names_.size() <= kMaxResultDepth) return true;
+    if (++depth_ <= kMaxResultDepth) return true;
     return fail(fmt::format("nested too deep for a result: more than {} levels", kMaxResultDepth));
   }
   bool fail(std::string error) {
@@ -384,7 +379,7 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
     return false;
   }
 
-  std::vector<std::set<std::string>> names_;  ///< seen in each object and list that is open
+  std::size_t depth_ = 0;
   std::string error_;
 };
 

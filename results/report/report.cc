@@ -10,7 +10,6 @@
 #include "results/file/loads.h"
 #include "results/report/charts.h"
 #include "results/report/page_files.h"
-#include "results/report/timeline.h"
 #include "results/tables/observed.h"
 #include "results/tables/show.h"
 

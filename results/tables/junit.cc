@@ -1,5 +1,3 @@
-#include "results/tables/junit.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,7 +9,6 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/stats/load_figures.h"
-#include "results/tables/junit.h"
 #include "results/tables/observed.h"
 
 namespace lockbench::results {

@@ -121,11 +121,6 @@ TEST(Json, RunsOfACompactDocumentLackWhatAnEmptyRunSays) {
   EXPECT_EQ(to_json(*read), to_json(result));
 }
 
-TEST(Json, AMemberThatComesTwiceIsNamed) {
-  const std::string text = "{\"id\": \"a\"," + to_json(minimal_result()).substr(1);
-  EXPECT_EQ(error_of(text), "id occurs twice");
-}
-
 TEST(Json, UnknownFieldsArePassedOver) {
   json document = json::parse(to_json(full_result()));
   document["later"] = 1;
