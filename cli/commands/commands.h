@@ -54,11 +54,11 @@ struct WatchOptions {
 
   ServerUrls servers;
   watch::Request request;
+  watch::LedgerOptions ledger;
   std::optional<std::string> name;        ///< the expression
   std::optional<std::string> deployment;  ///< its name, for metrics and texts
-  std::vector<std::string> never_released;
-  std::optional<Duration> held_longer, duration;
-  bool once = false, no_screen = false, show_owners = false;
+  std::optional<Duration> duration;
+  bool once = false, no_screen = false;
   std::string workload;  ///< the file to write; empty: none
   MetricsOptions metrics;
   OutputOptions output;  ///< `out` is --record
@@ -66,7 +66,6 @@ struct WatchOptions {
   void declare(OptionList& options);
   void complete(const OptionList& options);
 
-  watch::LedgerOptions ledger_options() const;
   /// How locks are grouped: by --name, by --locks, or by what their names begin with.
   watch::Families grouping() const;
 };

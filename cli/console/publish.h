@@ -125,9 +125,6 @@ results::Build build_facts();
 /// "0.1.0 (05a4e27, Release)"
 std::string build_line(const results::Build& build);
 
-/// This machine, without servers.
-results::Environment machine_facts();
-
 /// "2026-11-21T01:25:30Z"
 std::string rfc3339(WallTime time);
 
@@ -136,7 +133,7 @@ std::string run_id(WallTime time, std::uint32_t random);
 
 // The beginning and the end of every command that saves a result.
 
-/// A result with its id and time, the command, this build and this machine.
+/// A result with its id and time, the command, this build and this machine, without servers.
 results::Result begin_result(const OutputOptions& options);
 
 /// A UsageError if the --report page cannot be written, or if such a result lacks a column of

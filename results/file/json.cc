@@ -468,13 +468,11 @@ tl::expected<std::string, std::string> read_text(const std::string& path) {
 
 }  // namespace
 
-std::string json_text(const OrderedJson& document) {
+std::string to_json(const Result& result) {
   std::string out;
-  dump(document, 0, out);
+  dump(Writer::write(result), 0, out);
   return out + "\n";
 }
-
-std::string to_json(const Result& result) { return json_text(Writer::write(result)); }
 
 tl::expected<Result, std::string> from_json(std::string_view text) {
   return read_result(text).map_error(
