@@ -133,9 +133,9 @@ const Candidate* find_candidate(const Answer& answer, std::string_view strategy)
 std::vector<std::string> load_options(const Requirements& requirements);
 std::vector<std::string> lock_options(const std::vector<Setting>& settings);
 
-/// The answer for people, as text or Markdown, in at most 25 lines; with `why`, followed by its
-/// evidence: which strategies qualify, and why the others are ruled out.
-std::string to_text(const Answer& answer, const results::Look& look, bool why = false);
+/// The answer for people, in at most 25 lines; with `why`, followed by its evidence: which
+/// strategies qualify, and why the others are ruled out.
+std::string to_text(const Answer& answer, const results::TextStyle& style, bool why = false);
 /// The same for programs; see choose/README.md for its fields. `requirements`: as they were given.
 std::string to_json(const Answer& answer,
                     const std::map<std::string, results::OptionValue>& requirements = {});

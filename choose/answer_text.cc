@@ -14,26 +14,19 @@
 namespace lockbench::choose {
 namespace {
 
-/// Writes headings, lines and tables as text or as Markdown.
+/// Writes headings, lines and tables.
 class Page {
  public:
-  explicit Page(const results::Look& look)
-      : look_(look), markdown_(look.format == results::Format::markdown) {}
+  explicit Page(const results::TextStyle& style) : style_(style) {}
 
   void heading(const std::string& text) {
-    out_ += out_.empty() ? "" : "\n";
-    out_ += markdown_ ? fmt::format("### {}\n\n", escaped(text))
-                      : results::folded(text, look_.style) + "\n";
+    out_ += (out_.empty() ? "" : "\n") + results::folded(text, style_) + "\n";
   }
 
   void line(const std::string& text, const std::string& label = "") {
-    if (markdown_) {
-      out_ += "- " + escaped(label + text) + "\n";
-      return;
-    }
     constexpr std::size_t kLeast = 20;  // columns
     const std::string indent(2 + label.size(), ' ');
-    results::TextStyle style = look_.style;
+    results::TextStyle style = style_;
     if (style.width) style.width = std::max(*style.width, indent.size() + kLeast) - indent.size();
     std::string folded = results::folded(text, style);
     boost::replace_all(folded, "\n  ", "\n" + indent);
@@ -49,10 +42,6 @@ class Page {
 
   /// As it is, to be copied.
   void code(std::string_view label, const std::string& text) {
-    if (markdown_) {
-      out_ += fmt::format("\n```\n{}```\n\n", results::printable_page(text, false));
-      return;
-    }
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos;
          begin = end + 1) {
@@ -61,17 +50,12 @@ class Page {
     }
   }
 
-  void table(const results::Table& table) { out_ += results::written({.table = table}, look_); }
+  void table(const results::Table& table) { out_ += results::to_text({.table = table}, style_); }
 
   std::string take() { return std::move(out_); }
 
  private:
-  static std::string escaped(const std::string& text) {
-    return results::markdown_text(results::printable(text));
-  }
-
-  const results::Look& look_;
-  const bool markdown_;
+  const results::TextStyle& style_;
   std::string out_;
 };
 
@@ -404,8 +388,8 @@ void add_brief(const Answer& answer, Page& page) {
 
 }  // namespace
 
-std::string to_text(const Answer& answer, const results::Look& look, bool why) {
-  Page page(look);
+std::string to_text(const Answer& answer, const results::TextStyle& style, bool why) {
+  Page page(style);
   if (!answer.too_busy.empty()) page.heading(answer.too_busy);
   if (answer.ranked.empty()) {
     add_nothing(answer, page);

@@ -134,14 +134,14 @@ std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
 int tell(const choose::Answer& answer, const ChooseOptions& options, Ending ending,
          bool silent = false) {
   const OutputOptions& output = options.output;
-  results::Look look = look_of(output);
-  look.style.remedy = "--format markdown shows them";
+  results::TextStyle style = look_of(output).style;
+  style.remedy = "a wider terminal shows them";
   ChooseOptions given = options;
   OptionList asked(ChooseOptions::kCommand);
   given.declare_requirements(asked);
   const bool told = silent || print_text(output.format == Format::json
                                              ? choose::to_json(answer, asked.record())
-                                             : choose::to_text(answer, look, options.why));
+                                             : choose::to_text(answer, style, options.why));
   ending.errors |= !told;
   ending.threshold_missed = answer.ranked.empty() || !answer.too_busy.empty();
   ending.undecided = !answer.not_decided.empty();
@@ -368,11 +368,9 @@ void ChooseOptions::declare(OptionList& options) {
   options.add("rank-by", "FIGURE", requirements.rank_by, parsed(parse_ranking_figure),
               "rank by this figure of a run, such as commands_per_section",
               "the one that fits the requirements");
-  options.add(
-      "format", "NAME", output.format,
-      one_of<Format>(
-          {{"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}}),
-      "format on stdout");
+  options.add("format", "NAME", output.format,
+              one_of<Format>({{"table", Format::table}, {"json", Format::json}}),
+              "format on stdout");
   options.only({"config"}, [&] { output.declare(options); });
 }
 

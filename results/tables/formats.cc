@@ -27,6 +27,11 @@ std::string replaced(std::string_view text, std::string_view characters, auto re
   return out;
 }
 
+/// With its special characters escaped.
+std::string markdown_text(std::string_view text) {
+  return replaced(text, "\\|`*_<>[]", [](char c) { return std::string{'\\', c}; });
+}
+
 std::string csv_text(const Value& value) {
   if (const auto* yes = std::get_if<bool>(&value)) return *yes ? "true" : "false";
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
@@ -192,10 +197,6 @@ std::string file_name_of(const Run& run, const Result& result) {
 }
 
 }  // namespace
-
-std::string markdown_text(std::string_view text) {
-  return replaced(text, "\\|`*_<>[]", [](char c) { return std::string{'\\', c}; });
-}
 
 std::string to_markdown(const Block& block) {
   const auto row_of = [](const std::vector<std::string>& cells) {

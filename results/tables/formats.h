@@ -30,9 +30,6 @@ std::string colored(const std::string& text, Tone tone, const TextStyle& style);
 /// A heading, a GitHub table, and the lines as a list below.
 std::string to_markdown(const Block& block);
 
-/// `text` with Markdown's special characters escaped.
-std::string markdown_text(std::string_view text);
-
 /// Elements of a page. All texts are escaped. The rows and the length of a text are bounded; a
 /// table says how many rows it leaves out.
 std::string to_html(const Table& table);

@@ -241,6 +241,10 @@ MatrixStyle matrix_for(const Result& result, const Look& look) {
   return {.columns = (width - std::min(names, width)) / kColumn, .numbered = true};
 }
 
+std::string written(const Block& block, const Look& look) {
+  return look.format == Format::markdown ? to_markdown(block) : to_text(block, look.style);
+}
+
 }  // namespace
 
 std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
@@ -289,10 +293,6 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
     blocks.push_back({.title = capacity.strategy, .lines = {found.begin(), found.end()}});
   }
   return blocks;
-}
-
-std::string written(const Block& block, const Look& look) {
-  return look.format == Format::markdown ? to_markdown(block) : to_text(block, look.style);
 }
 
 tl::expected<std::string, std::string> render(const Block& block, const Look& look) {

@@ -23,7 +23,6 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
 /// The same in parts, also for a page: the tables that people see, and the conclusions from them.
 std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
                              const MatrixStyle& matrix = {});
-std::string written(const Block& block, const Look& look);
 
 /// A table of the usual columns, or of those asked for, with the lines below it; as CSV, the table
 /// alone.
