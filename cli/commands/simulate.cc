@@ -209,7 +209,6 @@ std::ofstream open_trace(const SimulateOptions& options) {
 
 // --hunt and --replay
 
-/// What was played of one strategy.
 struct Bag {
   std::optional<Verdict> found;
   std::uint64_t seeds = 0, sections = 0;

@@ -20,7 +20,6 @@ struct TourOptions {
   }
 };
 
-/// A run, and what its figures say.
 struct MeasuredStop {
   std::string_view title;
   std::vector<std::string> command;

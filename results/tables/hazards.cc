@@ -61,7 +61,6 @@ constexpr std::array kOutcomes{
                 "–"},
 };
 
-/// Null for an unknown outcome.
 const OutcomeWord* find_outcome(std::string_view name) {
   const auto* const found = std::ranges::find(kOutcomes, name, &OutcomeWord::name);
   return found == kOutcomes.end() ? nullptr : found;
@@ -69,7 +68,6 @@ const OutcomeWord* find_outcome(std::string_view name) {
 
 std::string reason_of(const Hazard& hazard) { return text_in(hazard.evidence, "reason"); }
 
-/// Whether repeated plays ended differently.
 bool is_unstable(const Hazard& hazard) {
   const auto found = hazard.evidence.find("unstable");
   return found != hazard.evidence.end() && found->second == OptionValue(true);
@@ -90,7 +88,6 @@ Cell cell_of(const Hazard& hazard) {
   return {text, outcome->tone};
 }
 
-/// Strategies that share a column.
 struct Strategies {
   Names names;
   std::vector<Cell> cells;  ///< one for each scenario; without text if the scenario was not played
