@@ -24,7 +24,7 @@ auto grouped(const std::vector<Item>& items, KeyOf key_of) {
 }
 
 template <class Groups>
-auto names_of(const Groups& groups) {
+auto keys_of(const Groups& groups) {
   return each_of(groups, [](const auto& group) { return group.first; });
 }
 

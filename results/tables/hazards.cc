@@ -17,7 +17,7 @@ using Names = std::vector<std::string>;
 
 /// The names in the order of their first occurrence.
 Names in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
-  return names_of(grouped(hazards, name));
+  return keys_of(grouped(hazards, name));
 }
 
 /// How a cell shows an outcome and how a legend explains it.

@@ -54,7 +54,7 @@ void add_notes(std::string_view what, const Result& result, const TextsOf& texts
     const std::vector<const Note*>& its = kinds[i].second;
     const auto& [text, run] = *its.front();
     const auto name = [&](const Note* note) { return name_of(*note->run, result); };
-    const Texts names = names_of(grouped(its, name));
+    const Texts names = keys_of(grouped(its, name));
     const std::string line = its.size() == 1
                                  ? fmt::format("{}: {}: {}", what, run_name(*run, result), text)
                                  : fmt::format("{}: {}: {} (the first of {})", what,
