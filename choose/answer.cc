@@ -39,7 +39,6 @@ double badness(double value, const RankingFigure& ranked_by) {
   return ranked_by.higher_is_better ? 1 / std::max(value, 1e-9) : value;
 }
 
-/// The scenarios that harm the strategy.
 std::vector<std::string_view> hazards_of(const Descriptor& strategy, const Question& question) {
   std::vector<std::string_view> found;
   for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
@@ -233,7 +232,6 @@ std::vector<Relaxation> relaxations_of(const Answer& answer, const Question& que
   return relaxations;
 }
 
-/// --for leader.
 std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& evidence) {
   const Descriptor& strategy = *best.strategy;
   const auto ttl = parse_duration(ttl_of(best.settings));
@@ -355,7 +353,6 @@ std::optional<Eased> ease(const Requirements& requirements) {
   return eased;
 }
 
-/// See Answer::not_decided.
 std::string not_decided(const Answer& answer, const Question& question, bool measured) {
   const Candidate& best = answer.ranked.front();
   const Evidence::Basis& basis = question.basis;
@@ -414,9 +411,9 @@ Answer choose(const Requirements& requirements, const std::vector<const Descript
                                   : 0,
                 .ranked_by = ranking_figure_of(answered),
                 .measured_in = question.basis.name,
+                .differences = results::each_of(question.others, &Difference::text),
                 .assumption = assumption_of(answered, question.asked),
                 .left_out = question.basis.left_out};
-  for (const Difference& one : question.others) answer.differences.push_back(one.text);
   std::vector<Candidate> qualifying;
   for (const Descriptor* strategy : catalogue) {
     const Candidate* const known = before ? find_candidate(*before, strategy->name) : nullptr;

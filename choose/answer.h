@@ -28,7 +28,6 @@ struct Setting {
   std::string evidence;
 };
 
-/// A strategy that was examined.
 struct Candidate {
   const Descriptor* strategy = nullptr;
   std::vector<Reason> against{};     ///< reasons to rule it out; empty: it qualifies
@@ -59,7 +58,6 @@ struct Candidate {
   bool qualifies() const { return against.empty(); }
 };
 
-/// The figure that ranks qualifying strategies.
 struct RankingFigure {
   std::string figure;  ///< path of a run's number; empty: no figure decides
   std::string why;
@@ -72,12 +70,10 @@ struct Relaxation {
   std::vector<std::string> instead;                   ///< how to make up for them
 };
 
-/// How another leader takes over after a failure.
 struct Takeover {
   std::string after, text, evidence;
 };
 
-/// How to use the lock in a language.
 struct Code {
   std::string language, text;  ///< "any": SQL for any driver
 };
@@ -133,9 +129,9 @@ const Candidate* find_candidate(const Answer& answer, std::string_view strategy)
 std::vector<std::string> load_options(const Requirements& requirements);
 std::vector<std::string> lock_options(const std::vector<Setting>& settings);
 
-/// The answer for people, as text or Markdown, in at most 25 lines; with `why`, followed by its
-/// evidence: which strategies qualify, and why the others are ruled out.
-std::string to_text(const Answer& answer, const results::Look& look, bool why = false);
+/// The answer for people, in at most 25 lines; with `why`, followed by its evidence: which
+/// strategies qualify, and why the others are ruled out.
+std::string to_text(const Answer& answer, const results::TextStyle& style, bool why = false);
 /// The same for programs; see choose/README.md for its fields. `requirements`: as they were given.
 std::string to_json(const Answer& answer,
                     const std::map<std::string, results::OptionValue>& requirements = {});

@@ -7,32 +7,25 @@
 #include <vector>
 
 #include "choose/answer.h"
+#include "results/file/loads.h"
 #include "results/stats/figures.h"
 #include "results/tables/text.h"
 
 namespace lockbench::choose {
 namespace {
 
-/// Writes headings, lines and tables as text or as Markdown.
 class Page {
  public:
-  explicit Page(const results::Look& look)
-      : look_(look), markdown_(look.format == results::Format::markdown) {}
+  explicit Page(const results::TextStyle& style) : style_(style) {}
 
   void heading(const std::string& text) {
-    out_ += out_.empty() ? "" : "\n";
-    out_ += markdown_ ? fmt::format("### {}\n\n", escaped(text))
-                      : results::folded(text, look_.style) + "\n";
+    out_ += (out_.empty() ? "" : "\n") + results::folded(text, style_) + "\n";
   }
 
   void line(const std::string& text, const std::string& label = "") {
-    if (markdown_) {
-      out_ += "- " + escaped(label + text) + "\n";
-      return;
-    }
     constexpr std::size_t kLeast = 20;  // columns
     const std::string indent(2 + label.size(), ' ');
-    results::TextStyle style = look_.style;
+    results::TextStyle style = style_;
     if (style.width) style.width = std::max(*style.width, indent.size() + kLeast) - indent.size();
     std::string folded = results::folded(text, style);
     boost::replace_all(folded, "\n  ", "\n" + indent);
@@ -48,10 +41,6 @@ class Page {
 
   /// As it is, to be copied.
   void code(std::string_view label, const std::string& text) {
-    if (markdown_) {
-      out_ += fmt::format("\n```\n{}```\n\n", results::printable_page(text, false));
-      return;
-    }
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos;
          begin = end + 1) {
@@ -60,17 +49,12 @@ class Page {
     }
   }
 
-  void table(const results::Table& table) { out_ += results::written({.table = table}, look_); }
+  void table(const results::Table& table) { out_ += results::to_text({.table = table}, style_); }
 
   std::string take() { return std::move(out_); }
 
  private:
-  static std::string escaped(const std::string& text) {
-    return results::markdown_text(results::printable(text));
-  }
-
-  const results::Look& look_;
-  const bool markdown_;
+  const results::TextStyle& style_;
   std::string out_;
 };
 
@@ -190,29 +174,24 @@ std::string in_general(const std::string& evidence, const Descriptor& strategy) 
 
 /// A line for each reason, with the strategies that it rules out.
 void add_ruled_out(const Answer& answer, Page& page) {
-  struct Group {
+  struct Line {
     std::string why, evidence;
-    std::vector<std::string_view> strategies;
+    std::string_view strategy;
   };
-  std::vector<Group> groups;
+  std::vector<Line> lines;
   for (const Candidate& candidate : answer.ruled_out) {
+    const Descriptor& strategy = *candidate.strategy;
     for (const Reason& reason : candidate.against) {
-      const std::string why = text_of(reason);
-      auto group = std::find_if(groups.begin(), groups.end(),
-                                [&](const Group& one) { return one.why == why; });
-      if (group == groups.end()) {
-        group = groups.insert(groups.end(),
-                              {why, in_general(reason.evidence, *candidate.strategy), {}});
-      }
-      group->strategies.push_back(candidate.strategy->name);
+      lines.push_back({text_of(reason), in_general(reason.evidence, strategy), strategy.name});
       // Without the store, the other reasons do not matter.
       if (reason.requirement.starts_with("--stores")) break;
     }
   }
-  if (!groups.empty()) page.heading("Ruled out");
-  for (const Group& group : groups) {
-    page.line(with_evidence(fmt::format("{}: {}", group.why, fmt::join(group.strategies, ", ")),
-                            group.evidence));
+  if (!lines.empty()) page.heading("Ruled out");
+  for (const auto& [why, its] : results::grouped(lines, &Line::why)) {
+    const auto strategies = results::each_of(its, &Line::strategy);
+    page.line(with_evidence(fmt::format("{}: {}", why, fmt::join(strategies, ", ")),
+                            its.front()->evidence));
   }
 }
 
@@ -269,7 +248,6 @@ std::vector<std::string> rank_lines(const Answer& answer) {
   return lines;
 }
 
-/// The faults that the first choice survives.
 std::string survived(const Answer& answer) {
   const Candidate& best = answer.ranked.front();
   std::vector<std::string> words;
@@ -303,9 +281,7 @@ std::vector<std::string> condition_lines(const Candidate& best) {
   // What the user's server does not meet comes first.
   std::ranges::stable_sort(conditions, {},
                            [](const Reason& one) { return one.kept.value_or(true); });
-  std::vector<std::string> lines(conditions.size());
-  std::ranges::transform(conditions, lines.begin(),
-                         [](const Reason& reason) { return text_of(reason); });
+  auto lines = results::each_of(conditions, [](const Reason& reason) { return text_of(reason); });
   if (lines.size() > kMost) {
     const std::size_t more = lines.size() - kMost + 1;
     lines.resize(kMost - 1);
@@ -389,9 +365,8 @@ void add_brief(const Answer& answer, Page& page) {
   add_today(answer, page);
   page.part("because", reasons_for(answer));
   if (!best.drawback.empty()) page.part("but", {best.drawback});
-  std::vector<std::string> settings;
-  for (const Setting& one : best.settings) settings.push_back(text_of(one));
-  page.part("settings", settings);
+  page.part("settings",
+            results::each_of(best.settings, [](const Setting& one) { return text_of(one); }));
   page.part("only if", condition_lines(best));
   if (!best.not_survived.empty()) {
     page.part("breaks by", {fmt::format("{}", fmt::join(best.not_survived, ", "))});
@@ -411,8 +386,8 @@ void add_brief(const Answer& answer, Page& page) {
 
 }  // namespace
 
-std::string to_text(const Answer& answer, const results::Look& look, bool why) {
-  Page page(look);
+std::string to_text(const Answer& answer, const results::TextStyle& style, bool why) {
+  Page page(style);
   if (!answer.too_busy.empty()) page.heading(answer.too_busy);
   if (answer.ranked.empty()) {
     add_nothing(answer, page);

@@ -199,10 +199,9 @@ std::vector<std::string> not_survived(const Descriptor& strategy, const Question
     if (must_survive(question.requirements, fault.word)) continue;
     // The settings have keepalives.
     const bool met = strategy.traits.ends_with_connection && !fault.on_condition.empty();
-    std::vector<FaultReport> reports;
-    for (const std::string& scenario : met ? fault.on_condition : fault.scenarios) {
-      reports.push_back(question.evidence.report(scenario, strategy));
-    }
+    const std::vector<FaultReport> reports = results::each_of(
+        met ? fault.on_condition : fault.scenarios,
+        [&](const std::string& scenario) { return question.evidence.report(scenario, strategy); });
     const FaultReport* const harm = find_harm(reports, fault);
     if (harm) found.push_back(fmt::format("{} ({})", fault.word, in_words(harm->outcome)));
   }

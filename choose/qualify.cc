@@ -110,7 +110,6 @@ std::string too_many(const results::Threshold& slo, const Requirements& requirem
   return too_many(slo.bound, requirements);
 }
 
-/// One strategy against all requirements.
 class Examination {
  public:
   Examination(const Descriptor& strategy, const Question& question)
@@ -203,11 +202,9 @@ class Examination {
   }
 
   Reports reports_of(const std::vector<std::string>& scenarios) const {
-    Reports reports;
-    for (const std::string& name : scenarios) {
-      reports.push_back(question_.evidence.report(name, strategy_));
-    }
-    return reports;
+    return results::each_of(scenarios, [this](const std::string& name) {
+      return question_.evidence.report(name, strategy_);
+    });
   }
 
   void survives(const std::string& requirement, const Reports& reports) {
@@ -219,8 +216,7 @@ class Examination {
       if (!caveat.empty()) caveats[caveat].push_back(&report);
     }
     for (const auto& [caveat, of] : caveats) {
-      std::vector<std::string> scenarios;
-      for (const FaultReport* report : of) scenarios.push_back(report->scenario);
+      const auto scenarios = results::each_of(of, &FaultReport::scenario);
       on_condition(requirement, fmt::format("{}: {}", fmt::join(scenarios, ", "), caveat),
                    where_shown(*of.front(), strategy_));
     }
@@ -236,9 +232,7 @@ class Examination {
       return against(requirement, "it lives on one server, and no other can take over", kTraits);
     }
     found_.not_concerned.push_back(survival.word);
-    std::vector<std::string> reasons;
-    for (const FaultReport& report : reports) reasons.push_back(report.reason);
-    const std::string why = joined(reasons, "; ");
+    const std::string why = joined(results::each_of(reports, &FaultReport::reason), "; ");
     on_condition(requirement,
                  "no play of this fault applies to it" + (why.empty() ? "" : ": " + why),
                  sources_of(reports, strategy_));
@@ -406,9 +400,7 @@ class Examination {
     } else if (others.empty() || (!kept && measured_under_less() && slo.wants_less())) {
       against(requirement, "it misses that", source, what);
     } else {
-      std::vector<std::string> words;
-      words.reserve(others.size());
-      for (const Difference& one : others) words.push_back(one.text);
+      const auto words = results::each_of(others, &Difference::text);
       on_condition(requirement,
                    fmt::format("not measured under that load: {}{}, but with {}",
                                kept ? "" : "missed, ", what, fmt::join(words, " and ")),

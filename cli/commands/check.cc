@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.h"
 #include "history/checker.h"
 #include "history/operation.h"
-#include "results/tables/formats.h"
 #include "results/tables/hazards.h"
 
 // Judges a history of operations on locks.
@@ -12,7 +10,6 @@
 namespace lockbench::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using history::History;
 using history::Judgement;
 using history::Operation;
@@ -22,15 +19,11 @@ struct CheckOptions {
   static constexpr std::string_view kCommand = "check";
   std::vector<std::string> files;
   history::Model model;
-  Format format = Format::table;
 
   void declare(OptionList& options) {
     declare_files(options, files, "one history: FILE.edn (Jepsen) or FILE.jsonl (Porcupine)");
     options.add("model", "NAME", model, parsed(history::parse_model, history::to_string),
                 "what the lock promises: mutex, reentrant, shared, semaphore:N, fenced");
-    options.add("format", "NAME", format,
-                one_of<Format>({{"table", Format::table}, {"json", Format::json}}),
-                "format on stdout");
   }
 };
 
@@ -61,57 +54,25 @@ std::vector<results::HazardEvent> timeline(const History& history,
   return events;
 }
 
-std::string_view verdict_of(const Judgement& judgement) {
-  if (judgement.contradictions > 0) return "violated";
-  return judgement.contended == 0 ? "untested" : "explained";
-}
-
-Json to_json(const History& history, const Judgement& judgement, const CheckOptions& options) {
+std::string to_text(const History& history, const Judgement& judgement, const std::string& model) {
   const auto indefinite =
       std::ranges::count(history.operations, Outcome::info, &Operation::outcome);
-  Json json = {{"file", options.files.front()},
-               {"model", to_string(options.model)},
-               {"verdict", verdict_of(judgement)},
-               {"operations", history.operations.size()},
-               {"indefinite", indefinite},
-               {"ignored", history.ignored},
-               {"keys", history.keys.size()},
-               {"granted", judgement.granted},
-               {"contended", judgement.contended},
-               {"contradictions", judgement.contradictions},
-               {"keys_contradicted", judgement.keys_contradicted},
-               {"first", nullptr}};
-  if (!judgement.first) return json;
-  const Operation& one = history.operations[judgement.first->operations.front()];
-  auto& first = json["first"] = {{"key", history.keys.at(static_cast<std::size_t>(one.key))},
-                                 {"why", judgement.first->why}};
-  for (const auto place : judgement.first->operations) {
-    first["lines"].push_back(history.operations[place].line);
-  }
-  for (const auto& event : timeline(history, *judgement.first)) {
-    first["timeline"].push_back({{"t", event.t}, {"who", event.who}, {"what", event.what}});
-  }
-  return json;
-}
-
-std::string to_text(const History& history, const Judgement& judgement, const Json& json) {
   std::string text =
       fmt::format("{} operations ({} indefinite) on {} keys, {} grants, {} of them contended\n",
-                  json["operations"].dump(), json["indefinite"].dump(), history.keys.size(),
-                  judgement.granted, judgement.contended);
+                  history.operations.size(), indefinite, history.keys.size(), judgement.granted,
+                  judgement.contended);
   if (history.ignored > 0) text += fmt::format("{} others ignored\n", history.ignored);
-  const auto model = json["model"].get<std::string>();
   if (judgement.contradictions == 0) {
-    return text +
-           (judgement.contended > 0
-                ? fmt::format("{}: explained\n", model)
-                : fmt::format("{}: untested: no grant was contended, so this proves nothing\n",
-                              model));
+    constexpr const char* kUntested = "untested: no grant was contended, so this proves nothing";
+    return text + fmt::format("{}: {}\n", model, judgement.contended > 0 ? "explained" : kUntested);
   }
   text += fmt::format("{}: violated: {} operations on {} keys cannot be explained; the first:\n",
                       model, judgement.contradictions, judgement.keys_contradicted);
-  const auto key = json["first"]["key"].get<std::string>();
-  const auto lines = json["first"]["lines"].get<std::vector<std::uint32_t>>();
+  const auto& places = judgement.first->operations;
+  const auto lines =
+      results::each_of(places, [&](auto place) { return history.operations[place].line; });
+  const Operation& one = history.operations[places.front()];
+  const std::string& key = history.keys.at(static_cast<std::size_t>(one.key));
   text += fmt::format("{} (lines {}): {}\n", key.empty() ? "the lock" : key, fmt::join(lines, ", "),
                       judgement.first->why);
   return text + results::timeline_text(timeline(history, *judgement.first));
@@ -125,11 +86,7 @@ int check(const CheckOptions& options) {
   const History history = must(history::read(file));
   const auto judged = history::judge(history, options.model);
   if (!judged) throw UsageError("{}:{}", file, judged.error());
-  const Json json = to_json(history, *judged, options);
-  const bool printed =
-      print_text(options.format == Format::json
-                     ? json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"
-                     : to_text(history, *judged, json));
+  const bool printed = print_text(to_text(history, *judged, to_string(options.model)));
   return exit_code_of({.exclusion_broken = judged->contradictions > 0, .errors = !printed});
 }
 

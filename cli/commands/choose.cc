@@ -14,12 +14,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<std::string_view> known_stores() {
-  std::vector<std::string_view> stores;
-  for (const StoreKind* kind : store_kinds()) stores.push_back(kind->name);
-  return stores;
-}
-
 ValueType<std::string> one_of_names(const std::vector<std::string_view>& names) {
   auto type = parsed([names](const std::string& text) -> tl::expected<std::string, std::string> {
     if (std::ranges::count(names, text) > 0) return text;
@@ -39,8 +33,9 @@ std::vector<std::string_view> fault_names(bool basic_alone = false) {
 
 tl::expected<choose::Survival, std::string> parse_survival(const std::string& text) {
   if (auto survival = choose::find_survival(text)) return *std::move(survival);
-  std::vector<std::string_view> names = fault_names();
-  for (const auto* scenario : hazards::all_scenarios()) names.push_back(scenario->name);
+  std::vector<std::string_view> names =
+      results::each_of(hazards::all_scenarios(), &hazards::Scenario::name);
+  for (const choose::Survival& word : choose::fault_words()) names.emplace_back(word.word);
   std::string allowed = did_you_mean(text, names);
   if (allowed.empty()) {
     allowed = fmt::format(": {}, or a scenario (lockbench hazards --help lists them)",
@@ -90,13 +85,6 @@ tl::expected<std::string, std::string> parse_today(const std::string& text) {
                   text, did_you_mean(text, names)));
 }
 
-void check_faults(const choose::Requirements& requirements) {
-  for (const choose::Survival& fault : requirements.survive) {
-    if (std::ranges::count(requirements.waived, fault.word) == 0) continue;
-    throw UsageError("--waive {0} contradicts --survive {0}: use one of them", fault.word);
-  }
-}
-
 void check_fit(const choose::Requirements& requirements) {
   if (requirements.key_skew > 0 && !requirements.keys) {
     throw UsageError("--key-skew requires --keys: the number of locks to choose from");
@@ -112,7 +100,10 @@ void check_fit(const choose::Requirements& requirements) {
     throw UsageError("--work-time-p50 ({}) must not be longer than --work-time-p99 ({})",
                      format_duration(*p50), format_duration(*p99));
   }
-  check_faults(requirements);
+  for (const choose::Survival& fault : requirements.survive) {
+    if (std::ranges::count(requirements.waived, fault.word) == 0) continue;
+    throw UsageError("--waive {0} contradicts --survive {0}: use one of them", fault.word);
+  }
   for (const results::Threshold& slo : requirements.slos) {
     const bool never_kept = slo.wants_less() && slo.bound <= 0;
     if (never_kept && results::compared_figure(slo.figure).unit == results::Unit::seconds) {
@@ -143,14 +134,14 @@ std::vector<choose::Source> load_files(const std::vector<std::string>& paths) {
 int tell(const choose::Answer& answer, const ChooseOptions& options, Ending ending,
          bool silent = false) {
   const OutputOptions& output = options.output;
-  results::Look look = look_of(output);
-  look.style.remedy = "--format markdown shows them";
+  results::TextStyle style = look_of(output).style;
+  style.remedy = "a wider terminal shows them";
   ChooseOptions given = options;
   OptionList asked(ChooseOptions::kCommand);
   given.declare_requirements(asked);
   const bool told = silent || print_text(output.format == Format::json
                                              ? choose::to_json(answer, asked.record())
-                                             : choose::to_text(answer, look, options.why));
+                                             : choose::to_text(answer, style, options.why));
   ending.errors |= !told;
   ending.threshold_missed = answer.ranked.empty() || !answer.too_busy.empty();
   ending.undecided = !answer.not_decided.empty();
@@ -160,7 +151,6 @@ int tell(const choose::Answer& answer, const ChooseOptions& options, Ending endi
   return exit_code_of(ending);
 }
 
-/// The settings of the user's servers, for the conditions of the answer.
 void ask_servers(const ServerUrls& servers, choose::Requirements& requirements) {
   constexpr Duration kPatience = 3s;
   for (const auto& [name, urls] : servers) {
@@ -221,8 +211,8 @@ int choose_by_measuring(const ChooseOptions& options, choose::Requirements requi
     throw UsageError(
         "--measure requires --for mutex, --rank-by or --slo: else no measured figure decides");
   }
-  std::vector<std::string> names;
-  for (const choose::Candidate& one : before.ranked) names.emplace_back(one.strategy->name);
+  const std::vector<std::string> names = results::each_of(
+      before.ranked, [](const choose::Candidate& one) { return std::string(one.strategy->name); });
   RunOptions common = run_options(options, names, {});
   fit(common.workload, options.measure_time, static_cast<int>(names.size()));
   std::vector<Selected> selected = select_for_load(common);
@@ -294,7 +284,8 @@ int choose_strategy(const ChooseOptions& options) {
 }  // namespace
 
 void ChooseOptions::declare_requirements(OptionList& options) {
-  options.add("stores", "S,...", requirements.stores, each_once(one_of_names(known_stores())),
+  options.add("stores", "S,...", requirements.stores,
+              each_once(one_of_names(results::each_of(store_kinds(), &StoreKind::name))),
               "stores that you can use, separated by commas", "any");
   options.add(
       "for", "USE", requirements.use,
@@ -376,11 +367,9 @@ void ChooseOptions::declare(OptionList& options) {
   options.add("rank-by", "FIGURE", requirements.rank_by, parsed(parse_ranking_figure),
               "rank by this figure of a run, such as commands_per_section",
               "the one that fits the requirements");
-  options.add(
-      "format", "NAME", output.format,
-      one_of<Format>(
-          {{"table", Format::table}, {"json", Format::json}, {"markdown", Format::markdown}}),
-      "format on stdout");
+  options.add("format", "NAME", output.format,
+              one_of<Format>({{"table", Format::table}, {"json", Format::json}}),
+              "format on stdout");
   options.only({"config"}, [&] { output.declare(options); });
 }
 

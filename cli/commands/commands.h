@@ -9,6 +9,10 @@
 #include "watch/ledger.h"
 #include "watch/source.h"
 
+namespace lockbench::hazards {
+struct Repeated;
+}
+
 namespace lockbench::cli {
 
 // Includes what nearly every command uses: options, servers, the console and results.
@@ -50,11 +54,11 @@ struct WatchOptions {
 
   ServerUrls servers;
   watch::Request request;
+  watch::LedgerOptions ledger;
   std::optional<std::string> name;        ///< the expression
   std::optional<std::string> deployment;  ///< its name, for metrics and texts
-  std::vector<std::string> never_released;
-  std::optional<Duration> held_longer, duration;
-  bool once = false, no_screen = false, show_owners = false;
+  std::optional<Duration> duration;
+  bool once = false, no_screen = false;
   std::string workload;  ///< the file to write; empty: none
   MetricsOptions metrics;
   OutputOptions output;  ///< `out` is --record
@@ -62,12 +66,10 @@ struct WatchOptions {
   void declare(OptionList& options);
   void complete(const OptionList& options);
 
-  watch::LedgerOptions ledger_options() const;
   /// How locks are grouped: by --name, by --locks, or by what their names begin with.
   watch::Families grouping() const;
 };
 
-/// A subcommand: what help says about it, its options and what it does.
 struct Command {
   std::string_view name;
   std::string_view task;  ///< the heading under which help shows it
@@ -139,6 +141,9 @@ Command doctor_command();
 Command clean_command();
 Command watch_command();
 
+/// A cell of the hazard matrix as the result file has it. It has been played.
+results::Hazard to_result(const hazards::Repeated& repeated);
+
 // For the manual and the shells, in place of lists of their own.
 
 /// Writes a manual page for lockbench and for each command to `folder`, which exists.
@@ -151,7 +156,6 @@ void print_completions(const std::vector<Command>& commands, std::span<const std
 /// The command of options that stand without one.
 inline constexpr std::string_view kDefaultCommand = "overview";
 
-/// Every command, in the order of help.
 std::vector<Command> all_commands();
 /// The newcomers' questions, each with the command that answers it, but not that of `without`.
 std::string questions(std::string_view without = "");

@@ -65,11 +65,8 @@ UsageError no_such_command(const std::string& name, const std::vector<Command>& 
   if (find_strategy(name) != nullptr) {
     return UsageError("no such command \"{0}\": did you mean lockbench run {0}?", name);
   }
-  std::vector<std::string_view> names;
-  names.reserve(commands.size());
-  for (const Command& command : commands) names.push_back(command.name);
   return UsageError("no such command \"{}\"{} (lockbench --help shows all)", name,
-                    did_you_mean(name, names));
+                    did_you_mean(name, results::each_of(commands, &Command::name)));
 }
 
 bool is_help(const std::string& word) {

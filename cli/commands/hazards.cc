@@ -4,11 +4,11 @@
 #include <set>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/plays.h"
 #include "cli/console/session.h"
+#include "hazards/player.h"
 #include "hazards/simulated/venue.h"
 #include "results/file/save.h"
-#include "results/report/timeline.h"
+#include "results/report/report.h"
 
 namespace lockbench::cli {
 namespace {
@@ -91,9 +91,7 @@ struct HazardOptions {
 std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::string>& patterns,
                                                        bool quick) {
   const auto all = hazards::all_scenarios();
-  std::vector<std::string_view> names;
-  names.reserve(all.size());
-  for (const hazards::Scenario* scenario : all) names.push_back(scenario->name);
+  const auto names = results::each_of(all, &hazards::Scenario::name);
   std::vector<const hazards::Scenario*> selected;
   for (const std::string& pattern : patterns.empty() ? std::vector<std::string>{"all"} : patterns) {
     if (std::ranges::none_of(names, [&](auto name) { return matches(pattern, name); })) {
@@ -195,7 +193,6 @@ class HazardProgress {
   std::set<std::string> warned_;
 };
 
-/// Adds the cells that were played, and lists those that could not be as skipped.
 results::Result with_plays(results::Result result, const std::vector<Repeated>& cells) {
   for (const Repeated& cell : cells) {
     const std::string scenario(cell.shown.scenario->name), strategy(cell.shown.strategy->name);

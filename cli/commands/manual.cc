@@ -4,6 +4,7 @@
 
 #include "cli/commands/commands.h"
 #include "hazards/scenario.h"
+#include "results/file/loads.h"
 #include "strategies/registry.h"
 
 // The manual pages, and what the shells complete, from the declarations of commands and options.
@@ -67,17 +68,10 @@ std::string options_section(const OptionList& list) {
   const auto heading_of = [&](const Option& option) {
     return option.positional ? kArguments : std::string_view(option.group);
   };
-  std::vector<std::string_view> headings;
-  for (const Option& option : list.all()) {
-    const std::string_view heading = heading_of(option);
-    if (std::ranges::count(headings, heading) == 0) headings.push_back(heading);
-  }
   std::string text = ".SH OPTIONS\n";
-  for (const std::string_view heading : headings) {
+  for (const auto& [heading, options] : results::grouped(list.all(), heading_of)) {
     text += fmt::format(".SS {}\n", roff(heading));
-    for (const Option& option : list.all()) {
-      if (heading_of(option) == heading) text += option_entry(option);
-    }
+    for (const Option* option : options) text += option_entry(*option);
   }
   return text;
 }
@@ -130,19 +124,15 @@ void write_page(const std::string& folder, std::string_view command, const std::
 
 // Completion.
 
-template <class T>
-std::vector<std::string_view> names_of(const std::vector<const T*>& all) {
-  std::vector<std::string_view> names;
-  names.reserve(all.size());
-  for (const T* one : all) names.push_back(one->name);
-  return names;
-}
-
 std::vector<std::string_view> values_of(const Option& option) {
   const std::string_view kind = option.value_name;
   if (kind == "FILE" || kind == "DIR") return {"/"};
-  if (kind == "STRATEGY" || kind == "STRATEGY,...") return names_of(all_strategies());
-  if (kind == "SCENARIO") return names_of(hazards::all_scenarios());
+  if (kind == "STRATEGY" || kind == "STRATEGY,...") {
+    return results::each_of(all_strategies(), &Descriptor::name);
+  }
+  if (kind == "SCENARIO") {
+    return results::each_of(hazards::all_scenarios(), &hazards::Scenario::name);
+  }
   return option.choices;
 }
 

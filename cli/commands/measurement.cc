@@ -109,8 +109,8 @@ int overview(const OverviewOptions& given) {
   RunOptions options = given;
   if (!options.strategies.empty()) return measure(options, select_for_load(options));
   std::vector<Selected> selected = usual(given.all);
-  // For the result.
-  for (const Selected& one : selected) options.strategies.emplace_back(one.strategy->name);
+  options.strategies = results::each_of(
+      selected, [](const Selected& one) { return std::string(one.strategy->name); });
   return measure(options, std::move(selected));
 }
 
@@ -255,9 +255,8 @@ loadgen::RunPlan Measurement::plan_of(const loadgen::Workload& point) {
 }
 
 std::vector<loadgen::RunPlan> Measurement::plans() {
-  std::vector<loadgen::RunPlan> plans;
-  for (const loadgen::Workload& point : options_.points()) plans.push_back(plan_of(point));
-  return plans;
+  return results::each_of(options_.points(),
+                          [this](const loadgen::Workload& point) { return plan_of(point); });
 }
 
 void Measurement::leave_to_each(const std::vector<std::string>& options) {

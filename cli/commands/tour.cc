@@ -1,6 +1,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/measurement.h"
-#include "cli/commands/plays.h"
+#include "hazards/player.h"
 #include "results/tables/hazards.h"
 
 namespace lockbench::cli {
@@ -20,7 +20,6 @@ struct TourOptions {
   }
 };
 
-/// A run, and what its figures say.
 struct MeasuredStop {
   std::string_view title;
   std::vector<std::string> command;

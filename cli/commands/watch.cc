@@ -129,7 +129,7 @@ class WatchCommand {
         session_(session),
         metrics_(metrics),
         file_(options.output.out, session.console()),
-        ledger_(options.ledger_options(), options.grouping()),
+        ledger_(options.ledger, options.grouping()),
         sources_(std::move(sources)) {}
   WatchCommand(const WatchCommand&) = delete;
   WatchCommand& operator=(const WatchCommand&) = delete;
@@ -289,7 +289,7 @@ void WatchOptions::declare(OptionList& options) {
   options.add("exclude", "PATTERN,...", request.exclude, lock_name(),
               "names that match --locks but are no locks to watch", "none");
   options.add(
-      "never-released", "PATTERN,...", never_released, lock_name(),
+      "never-released", "PATTERN,...", ledger.never_released, lock_name(),
       "locks that end by expiry by design, such as schedules: their expiries are no findings",
       "families of which nothing but expiries was seen");
   options.add("name", "REGEX", name, family_expression(),
@@ -301,7 +301,7 @@ void WatchOptions::declare(OptionList& options) {
               "maximum commands per second to each server");
   options.add("most-locks", "N", request.most_locks, whole_number(1, 100'000'000),
               "maximum number of locks to follow; the others are counted and reported");
-  options.add("held-longer", "D", held_longer, cli::duration(1ms, 8760h),
+  options.add("held-longer", "D", ledger.held_longer, cli::duration(1ms, 8760h),
               "report locks that are held for longer than D",
               "ten times their family's p99; an hour for silent holders if it has no ended holds");
   options.add("store-timeout", "D", request.command_timeout, cli::duration(1ms, 1h),
@@ -312,7 +312,7 @@ void WatchOptions::declare(OptionList& options) {
                    fmt::format("watch for {} or --duration, show what was seen, and end",
                                format_duration(kOnce)));
   options.add_flag("no-screen", no_screen, "print lines of text, even on a terminal");
-  options.add_flag("show-owners", show_owners,
+  options.add_flag("show-owners", ledger.shows_owners,
                    "show process, application and address of holders, or the beginning of their "
                    "tokens, instead of hashes; metrics never have them");
   options.add("deployment", "NAME", deployment, any_text(),
@@ -336,15 +336,7 @@ void WatchOptions::complete(const OptionList& /*options*/) {
     throw UsageError("nothing to watch: give servers, such as --redis URL");
   }
   if (once && !duration) duration = kOnce;
-}
-
-watch::LedgerOptions WatchOptions::ledger_options() const {
-  watch::LedgerOptions options;
-  options.most_locks = request.most_locks;
-  options.held_longer = held_longer;
-  options.never_released = never_released;
-  options.shows_owners = show_owners;
-  return options;
+  ledger.most_locks = request.most_locks;
 }
 
 watch::Families WatchOptions::grouping() const {

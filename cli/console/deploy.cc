@@ -30,11 +30,8 @@ UsageError no_such_strategy(const std::string& pattern,
   if (is_glob(pattern)) {
     return UsageError("no strategy matches \"{}\" (lockbench list shows all)", pattern);
   }
-  std::vector<std::string_view> names;
-  names.reserve(catalogue.size());
-  for (const Descriptor* strategy : catalogue) names.push_back(strategy->name);
   return UsageError("no such strategy \"{}\"{} (lockbench list shows all)", pattern,
-                    did_you_mean(pattern, names));
+                    did_you_mean(pattern, results::each_of(catalogue, &Descriptor::name)));
 }
 
 /// --wait: refused if a named strategy does not support it. Others keep their own policy.
@@ -43,9 +40,8 @@ void check_waiting(const std::vector<Selected>& selected, const std::optional<Wa
   for (const auto& [strategy, named] : selected) {
     const auto& choices = strategy->traits.waiting_choices;
     if (!named || std::ranges::count(choices, wait->kind) > 0) continue;
-    std::vector<std::string_view> allowed;
-    allowed.reserve(choices.size());
-    for (const WaitKind kind : choices) allowed.push_back(to_string(kind));
+    const auto allowed =
+        results::each_of(choices, [](WaitKind kind) { return std::string(to_string(kind)); });
     throw UsageError("--wait: {} cannot wait by {}: {}", strategy->name, to_string(wait->kind),
                      allowed.empty() ? std::string("its waiting policy is fixed")
                                      : fmt::format("allowed: {}", fmt::join(allowed, ", ")));
@@ -282,9 +278,7 @@ tl::expected<deployment::Deployment, std::string> deploy(const LoadOptions& opti
   Done ready = skip_unable(options, selected, skipped);
   if (ready) ready = check_faults(options, selected);
   if (!ready) return tl::unexpected(ready.error());
-  std::vector<const Descriptor*> strategies;
-  strategies.reserve(selected.size());
-  for (const Selected& one : selected) strategies.push_back(one.strategy);
+  const std::vector<const Descriptor*> strategies = results::each_of(selected, &Selected::strategy);
   const auto drop = [&](const auto& concerns, std::string_view reason) {
     return skip(concerns, reason, selected, skipped);
   };
@@ -303,69 +297,49 @@ loadgen::RunPlan plan_on(const deployment::Deployment& servers, const std::strin
   return plan;
 }
 
-template <class Work>
-tl::expected<void, std::string> FaultServers::attempt(const Descriptor& strategy, Work work) {
-  try {
-    work(*deployment_.stores.at(server_set(strategy)));
-    return {};
-  } catch (const std::exception& failure) {
-    failed_ = true;
-    return tl::unexpected<std::string>(failure.what());
-  }
-}
-
-tl::expected<void, std::string> FaultServers::inject(const Descriptor& strategy,
-                                                     const loadgen::Fault& fault) {
-  return attempt(strategy, [&](PrivateStore& store) {
+tl::expected<void, std::string> FaultServers::change(const Descriptor& strategy,
+                                                     const loadgen::Fault& fault, bool heals) {
+  const auto work = [&] {
+    PrivateStore& store = *deployment_.stores.at(server_set(strategy));
     switch (fault.kind) {
       case FaultKind::store_kill:
       case FaultKind::node_kill:
-        return each(struck(store, fault), [](auto& server) { return server.kill_hard(); });
+        each(struck(store, fault),
+             [&](auto& server) { return heals ? server.restart(true) : server.kill_hard(); });
+        if (heals) store.settle();
+        return;
       case FaultKind::store_freeze:
       case FaultKind::node_freeze:
-        return each(struck(store, fault), [](auto& server) { return server.freeze(); });
+        return each(struck(store, fault),
+                    [&](auto& server) { return heals ? server.thaw() : server.freeze(); });
       case FaultKind::failover:
-        return store.kill_leader();
+        return heals ? store.replace_leader() : store.kill_leader();
       case FaultKind::partition:
-        for (const auto& line : store.lines()) {
-          line->hold({.new_ones = false, .share = fault.share});
-          // A client that is cut off and reconnects stays cut off.
-          line->hold({.open = false});
-        }
-        return;
       case FaultKind::delay:
-        for (const auto& line : store.lines())
-          line->delay(deployment::each_way(rtt_ + fault.delay));
+        for (const auto& line : store.lines()) {
+          if (heals) {
+            line->heal();
+          } else if (fault.kind == FaultKind::delay) {
+            line->delay(deployment::each_way(rtt_ + fault.delay));
+          } else {
+            line->hold({.new_ones = false, .share = fault.share});
+            // A client that is cut off and reconnects stays cut off.
+            line->hold({.open = false});
+          }
+        }
         return;
       case FaultKind::client_pause:
       case FaultKind::client_kill:
         return;  // no server's
     }
-  });
-}
-
-tl::expected<void, std::string> FaultServers::heal(const Descriptor& strategy,
-                                                   const loadgen::Fault& fault) {
-  return attempt(strategy, [&](PrivateStore& store) {
-    switch (fault.kind) {
-      case FaultKind::store_kill:
-      case FaultKind::node_kill:
-        each(struck(store, fault), [](auto& server) { return server.restart(true); });
-        return store.settle();
-      case FaultKind::store_freeze:
-      case FaultKind::node_freeze:
-        return each(struck(store, fault), [](auto& server) { return server.thaw(); });
-      case FaultKind::failover:
-        return store.replace_leader();
-      case FaultKind::partition:
-      case FaultKind::delay:
-        for (const auto& line : store.lines()) line->heal();
-        return;
-      case FaultKind::client_pause:
-      case FaultKind::client_kill:
-        return;
-    }
-  });
+  };
+  try {
+    work();
+    return {};
+  } catch (const std::exception& failure) {
+    failed_ = true;
+    return tl::unexpected<std::string>(failure.what());
+  }
 }
 
 }  // namespace lockbench::cli

@@ -22,7 +22,6 @@ struct Selected {
 /// Whether the pattern (a name, a glob or "all") matches this name.
 bool matches(const std::string& pattern, std::string_view name);
 
-/// `built` and the strategies that this build leaves out.
 std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built = all_strategies());
 
 /// The strategies that match these names and globs ("redis-*", "all"; none: all), in this order,
@@ -35,7 +34,6 @@ std::vector<Selected> select_strategies(const std::vector<std::string>& patterns
 std::vector<Selected> select_for_load(const LoadOptions& options,
                                       std::vector<const Descriptor*> built = all_strategies());
 
-/// The servers that the options ask for.
 deployment::Request request_of(const LoadOptions& options);
 
 /// Why the servers of this strategy cannot have this fault; empty if they can.
@@ -64,16 +62,20 @@ class FaultServers : public loadgen::FaultTarget {
       : deployment_(deployment), rtt_(rtt) {}
 
   tl::expected<void, std::string> inject(const Descriptor& strategy,
-                                         const loadgen::Fault& fault) override;
+                                         const loadgen::Fault& fault) override {
+    return change(strategy, fault, false);
+  }
   tl::expected<void, std::string> heal(const Descriptor& strategy,
-                                       const loadgen::Fault& fault) override;
+                                       const loadgen::Fault& fault) override {
+    return change(strategy, fault, true);
+  }
 
   /// Whether a fault could not be injected or healed. Call after the runs.
   bool failed() const { return failed_; }
 
  private:
-  template <class Work>
-  tl::expected<void, std::string> attempt(const Descriptor& strategy, Work work);
+  tl::expected<void, std::string> change(const Descriptor& strategy, const loadgen::Fault& fault,
+                                         bool heals);
 
   const deployment::Deployment& deployment_;
   const Duration rtt_;

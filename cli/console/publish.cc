@@ -250,13 +250,6 @@ std::string build_line(const results::Build& build) {
   return fmt::format("{} ({}, {})", build.version, build.commit, build.build_type);
 }
 
-results::Environment machine_facts() {
-  return {.cpu = cpu_model(),
-          .cores = static_cast<int>(std::thread::hardware_concurrency()),
-          .kernel = kernel(),
-          .memory_bytes = memory_bytes()};
-}
-
 std::string rfc3339(WallTime time) { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc(time)); }
 
 std::string run_id(WallTime time, std::uint32_t random) {
@@ -269,7 +262,10 @@ results::Result begin_result(const OutputOptions& options) {
           .started_at = rfc3339(now),
           .command = options.command,
           .lockbench = build_facts(),
-          .environment = machine_facts()};
+          .environment = {.cpu = cpu_model(),
+                          .cores = static_cast<int>(std::thread::hardware_concurrency()),
+                          .kernel = kernel(),
+                          .memory_bytes = memory_bytes()}};
 }
 
 void check_output(const OutputOptions& options, const results::Result& result) {

@@ -7,13 +7,11 @@
 #include "cli/options/load_options.h"
 #include "history/log.h"
 #include "results/report/report.h"
-#include "results/tables/junit.h"
 #include "results/tables/show.h"
 #include "strategies/duration.h"
 
 namespace lockbench::cli {
 
-/// The known flaws of each strategy in the result's runs.
 results::KnownFlaws known_flaws(const results::Result& result);
 
 /// How stdout shows a result: with colors, width and UTF-8 as it supports them.
@@ -95,7 +93,6 @@ inline constexpr int kFine = 0, kUsage = 1, kErrors = 2, kExclusionBroken = 3, k
 /// The exit code that wins.
 int gravest(int a, int b);
 
-/// What decides the exit code.
 struct Ending {
   bool interrupted = false;
   bool exclusion_broken = false;  ///< by a strategy that promises it
@@ -126,9 +123,6 @@ results::Build build_facts();
 /// "0.1.0 (05a4e27, Release)"
 std::string build_line(const results::Build& build);
 
-/// This machine, without servers.
-results::Environment machine_facts();
-
 /// "2026-11-21T01:25:30Z"
 std::string rfc3339(WallTime time);
 
@@ -137,7 +131,7 @@ std::string run_id(WallTime time, std::uint32_t random);
 
 // The beginning and the end of every command that saves a result.
 
-/// A result with its id and time, the command, this build and this machine.
+/// A result with its id and time, the command, this build and this machine, without servers.
 results::Result begin_result(const OutputOptions& options);
 
 /// A UsageError if the --report page cannot be written, or if such a result lacks a column of

@@ -37,40 +37,6 @@ Hello hello() {
   return hello;
 }
 
-/// The metrics of a rank above 0, from the first run that asks for them. If they fail, the rank
-/// goes on without them.
-class RankMetrics {
- public:
-  explicit RankMetrics(int rank) : rank_(rank) {}
-
-  loadgen::RunWatcher* of(const loadgen::cluster::Order& order) {
-    if (order.metrics.empty()) return nullptr;
-    if (metrics_ == nullptr) start(order);
-    return metrics_.get();
-  }
-
- private:
-  void start(const loadgen::cluster::Order& order) {
-    const exporter::Facts facts{
-        .run = {{"run", order.run_id}}, .build = build_facts(), .rank = std::to_string(rank_)};
-    metrics_ = std::make_shared<exporter::RunMetrics>(all_strategies(), order.workload.nodes);
-    auto serving = exporter::parse_listen_address(order.metrics)
-                       .and_then([&](const exporter::ListenAddress& address) {
-                         return exporter::serve(metrics_, facts, address);
-                       });
-    if (serving) {
-      endpoint_ = *std::move(serving);
-    } else {
-      fmt::print(stderr, "lockbench: rank {} on {}: --metrics-listen: {}\n", rank_, hello().host,
-                 serving.error());
-    }
-  }
-
-  const int rank_;
-  std::shared_ptr<exporter::RunMetrics> metrics_;
-  std::unique_ptr<exporter::HttpEndpoint> endpoint_;
-};
-
 Ranks*& instance() {
   static Ranks* ranks = nullptr;
   return ranks;
@@ -176,8 +142,27 @@ int serve_rank() {
   bool together = false;
   {
     const StopOnSignal on_signal((*link)->stop(), silent, "");
-    RankMetrics metrics((*link)->rank());
-    together = serve(**link, hello(), {}, [&](const auto& order) { return metrics.of(order); });
+    // From the first run that asks for them. If they fail, the rank goes on without them.
+    std::shared_ptr<exporter::RunMetrics> metrics;
+    std::unique_ptr<exporter::HttpEndpoint> endpoint;
+    const auto watcher_of = [&](const loadgen::cluster::Order& order) -> loadgen::RunWatcher* {
+      if (order.metrics.empty()) return nullptr;
+      if (metrics != nullptr) return metrics.get();
+      const std::string rank = std::to_string((*link)->rank());
+      metrics = std::make_shared<exporter::RunMetrics>(all_strategies(), order.workload.nodes);
+      auto serving = exporter::parse_listen_address(order.metrics).and_then([&](const auto& where) {
+        return exporter::serve(
+            metrics, {.run = {{"run", order.run_id}}, .build = build_facts(), .rank = rank}, where);
+      });
+      if (serving) {
+        endpoint = *std::move(serving);
+      } else {
+        fmt::print(stderr, "lockbench: rank {} on {}: --metrics-listen: {}\n", rank, hello().host,
+                   serving.error());
+      }
+      return metrics.get();
+    };
+    together = serve(**link, hello(), {}, watcher_of);
   }
   (*link)->close(together);
   return exit_code::kFine;

@@ -17,13 +17,13 @@ constexpr int kMaxReplicas = 16;
 /// Drawn anew for each section: 2ms, exp(2ms).
 ValueType<loadgen::DurationDistribution> distribution() {
   using loadgen::DurationDistribution;
-  return {.parse = [](const std::string& text) -> tl::expected<DurationDistribution, std::string> {
-            auto distribution = DurationDistribution::parse(text);
-            if (distribution || distribution.error().find(text) != std::string::npos) {
-              return distribution;
-            }
-            return tl::unexpected(fmt::format("\"{}\": {}", text, distribution.error()));
-          },
+  return {.parse =
+              [](const std::string& text) {
+                return DurationDistribution::parse(text).map_error([&](const std::string& error) {
+                  const bool quoted = error.find(text) != std::string::npos;
+                  return quoted ? error : fmt::format("\"{}\": {}", text, error);
+                });
+              },
           .text = [](const DurationDistribution& value) { return value.to_string(); },
           .record = [](const DurationDistribution& value) -> results::OptionValue {
             const std::string text = value.to_string();
@@ -33,13 +33,10 @@ ValueType<loadgen::DurationDistribution> distribution() {
 }
 
 ValueType<WaitPolicy> wait_policy() {
-  const auto parse = [](const std::string& text) -> tl::expected<WaitPolicy, std::string> {
-    const auto policy = parse_wait_policy(text);
-    if (!policy) return tl::unexpected(policy.error());
-    if (auto allowed = check_range(text, policy->max, 0s, 1h); !allowed) {
-      return tl::unexpected(allowed.error());
-    }
-    return *policy;
+  const auto parse = [](const std::string& text) {
+    return parse_wait_policy(text).and_then([&](const WaitPolicy& policy) {
+      return check_range(text, policy.max, 0s, 1h).map([&] { return policy; });
+    });
   };
   return parsed(parse, [](const WaitPolicy& policy) { return to_string(policy); });
 }
@@ -54,10 +51,9 @@ ValueType<RenewPolicy> renew_policy() {
       return tl::unexpected(
           fmt::format("\"{}\" is neither off nor auto nor a duration such as 250ms", text));
     }
-    if (auto allowed = check_range(text, *period, 1ms, 24h); !allowed) {
-      return tl::unexpected(allowed.error());
-    }
-    return RenewPolicy{Kind::every, *period};
+    return check_range(text, *period, 1ms, 24h).map([&] {
+      return RenewPolicy{Kind::every, *period};
+    });
   };
   const auto text = [](const RenewPolicy& policy) {
     if (policy.kind == Kind::every) return format_duration(policy.period);
@@ -77,8 +73,8 @@ ValueType<std::string> server_url(const StoreKind& kind) {
     if (!kind.not_built.empty()) {
       return tl::unexpected(fmt::format("this build is without {}", kind.name));
     }
-    if (auto shown = kind.display(text); !shown) return tl::unexpected(shown.error());
-    return kind.complete == nullptr ? text : kind.complete(text);
+    return kind.display(text).map(
+        [&](const auto&) { return kind.complete == nullptr ? text : kind.complete(text); });
   };
   return parsed(parse, [&kind](const std::string& url) { return kind.display(url).value_or("?"); });
 }
@@ -96,11 +92,13 @@ template <class T, class Single>
 void make_sweep(Option& option, const std::vector<T>& values, const Single& single) {
   option.repeatable = false;
   option.value = [&values, single]() -> results::OptionValue {
-    if (values.size() < 2) return single();
-    std::vector<std::string> texts;
-    texts.reserve(values.size());
-    for (const T& value : values) texts.push_back(fmt::format("{}", value));
-    return texts;
+    if (values.size() > 1) {
+      return results::each_of(values, [](const T& value) { return fmt::format("{}", value); });
+    }
+    const std::optional<T> one = single();
+    if (!one) return nullptr;
+    if constexpr (std::is_integral_v<T>) return std::int64_t{*one};
+    return static_cast<double>(*one);
   };
 }
 
@@ -397,23 +395,17 @@ void RunOptions::declare_sweep(OptionList& options) {
   make_sweep(
       usual(options.add("clients", "N,...", client_counts, each_once<int>(whole_number(1, 100'000)),
                         "concurrent clients; several numbers: a sweep", "the load's")),
-      client_counts, [this] { return std::int64_t{workload.clients}; });
+      client_counts, [this] { return workload.clients; });
   make_sweep(
       usual(options.add("rate", "R,...", rates, each_once(number(0.001, 10'000'000)),
                         "open loop: sections per second over all clients; several rates: a sweep",
                         "closed loop")),
-      rates, [this]() -> results::OptionValue {
-        if (!workload.rate) return nullptr;
-        return *workload.rate;
-      });
+      rates, [this] { return workload.rate; });
   make_sweep(options.add("pool", "K,...", pools, each_once<int>(whole_number(1, 100'000)),
                          "connections that all clients share, waiters included; several numbers: a "
                          "sweep",
                          "each client has its own"),
-             pools, [this]() -> results::OptionValue {
-               if (!workload.pool) return nullptr;
-               return std::int64_t{*workload.pool};
-             });
+             pools, [this] { return workload.pool; });
 }
 
 void RunOptions::declare(OptionList& options) {

@@ -82,19 +82,15 @@ struct Option {
 
   /// Parses a value as it was given: a list of values, or the "@FILE" of a secret.
   tl::expected<void, std::string> set(const std::string& text);
-  /// Its key in the result file.
   std::string key() const;
-  /// What help says about it, in one line.
   std::string description() const;
 };
 
-/// Marks an option as usual.
 inline Option& usual(Option& option) {
   option.usual = true;
   return option;
 }
 
-/// How values of type T are read and written.
 template <class T>
 struct ValueType {
   std::function<tl::expected<T, std::string>(const std::string&)> parse;
@@ -226,10 +222,7 @@ Option& OptionList::add(std::string_view name, std::string_view value_name, Plac
     };
     if constexpr (kList) {
       if (place.empty()) return nullptr;
-      std::vector<std::string> texts;
-      texts.reserve(place.size());
-      for (const Item& item : place) texts.push_back(type.text(item));
-      return texts;
+      return results::each_of(place, type.text);
     } else if constexpr (kOptional) {
       return place ? record(*place) : results::OptionValue(nullptr);
     } else {
@@ -290,7 +283,6 @@ auto parsed(Parse parse) {
   return parsed(std::move(parse), [](const std::string& text) { return text; });
 }
 
-/// A list without duplicates.
 template <class T>
 ValueType<T> each_once(ValueType<T> type) {
   type.unique = true;
@@ -302,9 +294,7 @@ std::string not_one_of(std::string_view text, const std::vector<std::string_view
 
 template <class T>
 ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) {
-  std::vector<std::string_view> names;
-  names.reserve(choices.size());
-  for (const auto& choice : choices) names.push_back(choice.first);
+  const auto names = results::each_of(choices, [](const auto& choice) { return choice.first; });
   return {.parse = [choices, names](const std::string& text) -> tl::expected<T, std::string> {
             for (const auto& [name, value] : choices) {
               if (name == text) return value;
@@ -323,7 +313,6 @@ ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) 
 
 // The TOML file, and other sources of values.
 
-/// Values as text, by the name of their option.
 using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 /// Whether both paths lead to the same file, so that one output would replace the other. False for

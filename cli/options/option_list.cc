@@ -397,14 +397,12 @@ tl::expected<void, std::string> check_range(const std::string& text, Duration du
 }
 
 ValueType<Duration> duration(Duration min, Duration max) {
-  return {.parse = [=](const std::string& text) -> tl::expected<Duration, std::string> {
-            auto duration = parse_duration(text);
-            if (!duration) return duration;
-            if (auto allowed = check_range(text, *duration, min, max); !allowed) {
-              return tl::unexpected(allowed.error());
-            }
-            return duration;
-          },
+  return {.parse =
+              [=](const std::string& text) {
+                return parse_duration(text).and_then([&](Duration duration) {
+                  return check_range(text, duration, min, max).map([&] { return duration; });
+                });
+              },
           .text = format_duration,
           .record = [](Duration value) { return seconds(value); }};
 }

@@ -151,7 +151,6 @@ constexpr const char* kNoList = "is not a list";
 /// Reads a document up to the first problem.
 class Reader {
  public:
-  /// What is wrong with a value, and where it is.
   struct Problem {
     std::string what, where{};
   };
@@ -342,8 +341,8 @@ class Reader {
   std::optional<Problem> problem_;
 };
 
-/// Builds the document, unless it is nested too deep or names a member twice. The library's own
-/// callback for such checks (3.11) takes time quadratic in the length of a list of objects.
+/// Builds the document, unless it is nested too deep. The library's own callback for such checks
+/// (3.11) takes time quadratic in the length of a list of objects.
 class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
  public:
   explicit Builder(json& document) : json_sax_dom_parser(document) {}
@@ -351,16 +350,12 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
   bool start_object(std::size_t size) { return open() && json_sax_dom_parser::start_object(size); }
   bool start_array(std::size_t size) { return open() && json_sax_dom_parser::start_array(size); }
   bool end_object() {
-    names_.pop_back();
+    --depth_;
     return json_sax_dom_parser::end_object();
   }
   bool end_array() {
-    names_.pop_back();
+    --depth_;
     return json_sax_dom_parser::end_array();
-  }
-  bool key(std::string& name) {
-    if (!names_.back().insert(name).second) return fail(fmt::format("{} occurs twice", name));
-    return json_sax_dom_parser::key(name);
   }
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
                    const json::exception& error) {
@@ -375,8 +370,7 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
 
  private:
   bool open() {
-    names_.emplace_back();
-    if (names_.size() <= kMaxResultDepth) return true;
+    if (++depth_ <= kMaxResultDepth) return true;
     return fail(fmt::format("nested too deep for a result: more than {} levels", kMaxResultDepth));
   }
   bool fail(std::string error) {
@@ -384,7 +378,7 @@ class Builder : public nlohmann::detail::json_sax_dom_parser<json> {
     return false;
   }
 
-  std::vector<std::set<std::string>> names_;  ///< seen in each object and list that is open
+  std::size_t depth_ = 0;
   std::string error_;
 };
 
@@ -473,13 +467,11 @@ tl::expected<std::string, std::string> read_text(const std::string& path) {
 
 }  // namespace
 
-std::string json_text(const OrderedJson& document) {
+std::string to_json(const Result& result) {
   std::string out;
-  dump(document, 0, out);
+  dump(Writer::write(result), 0, out);
   return out + "\n";
 }
-
-std::string to_json(const Result& result) { return json_text(Writer::write(result)); }
 
 tl::expected<Result, std::string> from_json(std::string_view text) {
   return read_result(text).map_error(

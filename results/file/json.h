@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <tl/expected.hpp>
 
 #include "results/file/model.h"
@@ -11,11 +10,8 @@ namespace lockbench::results {
 inline constexpr std::size_t kMaxResultBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxResultDepth = 32;
 
-/// Readable by people: lists of numbers and small objects stand on one line each. Always valid
-/// JSON: bytes that are not UTF-8 are replaced. The document must not hold an infinite number.
-std::string json_text(const nlohmann::ordered_json& document);
-
-/// The result file. NaN becomes null.
+/// The result file. NaN becomes null. Readable by people: lists of numbers and small objects stand
+/// on one line each. Always valid JSON: bytes that are not UTF-8 are replaced.
 std::string to_json(const Result& result);
 
 /// Reads what to_json wrote, also condensed; the text may be hostile. While being read, a document

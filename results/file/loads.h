@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "results/file/model.h"
+#include "results/tables/text.h"
 
 namespace lockbench::results {
 
@@ -22,6 +23,11 @@ auto grouped(const std::vector<Item>& items, KeyOf key_of) {
   return groups;
 }
 
+template <class Groups>
+auto keys_of(const Groups& groups) {
+  return each_of(groups, [](const auto& group) { return group.first; });
+}
+
 /// Tells the loads of this result apart: "demand at 350/s", "alone, RTT 1 ms", "1k locks held",
 /// "5 nodes, 2 down, 1 client", in a sweep "saturated, 10 clients".
 std::string label(const Load& load, const Result& result);
@@ -34,7 +40,6 @@ bool is_swept(const Result& result, const std::string& option);
 /// Whether one of them had.
 bool is_sweep(const Result& result);
 
-/// Whether some runs had different loads.
 bool loads_differ(const Result& result);
 
 /// Whether runs had different loads that each answer their own question, unlike an experiment's.

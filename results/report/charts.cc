@@ -195,28 +195,21 @@ std::vector<Chart> sweep_charts(const Result& result) {
   Chart rate{.title = "Throughput" + over, .x = x, .y = {"sections per second"}};
   // With both, a line for each number of clients.
   const bool both = by_rate && is_swept(result, "clients");
-  std::map<std::string, std::map<double, std::vector<const Run*>>> lines;
-  std::vector<std::string> names;
-  for (const StrategyLoads& one : strategy_loads(result)) {
-    for (const auto& [load, points] : one.points) {
-      for (std::size_t point = 0; point < points.size(); ++point) {
-        const auto runs = counting_of(one.runs_at(load, point));
-        const double at =
-            by_rate ? points[point].rate.value_or(0) : static_cast<double>(points[point].clients);
-        if (runs.empty() || !(at > 0)) continue;
-        std::string name = one.strategy;
-        if (both) name += fmt::format(", {} clients", points[point].clients);
-        if (!lines.contains(name)) names.push_back(name);
-        auto& its = lines[name][at];
-        its.insert(its.end(), runs.begin(), runs.end());
-      }
+  const auto line_of = [&](const Run& run) {
+    return both ? fmt::format("{}, {} clients", run.strategy, run.load.clients) : run.strategy;
+  };
+  for (const auto& [name, runs] : grouped(result.runs, line_of)) {
+    std::map<double, std::vector<const Run*>> points;
+    for (const Run* run : runs) {
+      const double at =
+          by_rate ? run->load.rate.value_or(0) : static_cast<double>(run->load.clients);
+      if (at > 0) points[at].push_back(run);
     }
-  }
-  names.resize(std::min(names.size(), kMostStrategies));
-  for (const std::string& name : names) {
+    if (points.empty() || p99.lines.size() == kMostStrategies) continue;
     const bool at_first = p99.lines.size() < kMostShown;
     Chart::Line waits{name, {}, at_first}, served{name, {}, at_first};
-    for (const auto& [at, its] : lines[name]) {
+    for (const auto& [at, all] : points) {
+      const auto its = counting_of(all);
       const auto wait = median_figure(its, "acquire.p99");
       const auto throughput = median_figure(its, "sections_per_second");
       waits.points.emplace_back(at, wait ? wait->value : kUnknown);

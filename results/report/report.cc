@@ -10,7 +10,6 @@
 #include "results/file/loads.h"
 #include "results/report/charts.h"
 #include "results/report/page_files.h"
-#include "results/report/timeline.h"
 #include "results/tables/observed.h"
 #include "results/tables/show.h"
 
@@ -151,26 +150,24 @@ class Page {
     return "<div class=\"scroll\" tabindex=\"0\">" + picture + "</div>\n";
   }
 
-  /// The events of each play, by scenario.
   void add_plays(const std::vector<Hazard>& hazards) {
-    std::vector<std::pair<std::string, std::string>> scenarios;  ///< and their plays
+    std::string scenarios;
     std::size_t left_out = 0;
-    for (const Hazard& hazard : hazards) {
-      if (hazard.observed == "not-applicable" && hazard.timeline.empty()) continue;
-      const std::string told = preformatted(explain(hazard));
-      if (play_bytes_ + told.size() > kMostPlayBytes) {
-        ++left_out;
-        continue;
+    for (const auto& [scenario, plays] : grouped(hazards, &Hazard::scenario)) {
+      std::string shown;
+      for (const Hazard* hazard : plays) {
+        if (hazard->observed == "not-applicable" && hazard->timeline.empty()) continue;
+        const std::string told = preformatted(explain(*hazard));
+        const bool fits = play_bytes_ + told.size() <= kMostPlayBytes;
+        if (!fits) ++left_out;
+        if (!fits) continue;
+        play_bytes_ += told.size();
+        shown += folded_away(fmt::format("{}: {}", hazard->strategy, hazard->observed),
+                             picture_of(*hazard) + told);
       }
-      play_bytes_ += told.size();
-      auto scenario = std::ranges::find(scenarios, hazard.scenario,
-                                        &std::pair<std::string, std::string>::first);
-      if (scenario == scenarios.end()) scenario = scenarios.insert(scenario, {hazard.scenario, ""});
-      scenario->second += folded_away(fmt::format("{}: {}", hazard.strategy, hazard.observed),
-                                      picture_of(hazard) + told);
+      if (!shown.empty()) scenarios += folded_away(scenario, shown);
     }
-    if (!scenarios.empty()) body_ += heading(3, "Play by play");
-    for (const auto& [scenario, plays] : scenarios) body_ += folded_away(scenario, plays);
+    if (!scenarios.empty()) body_ += heading(3, "Play by play") + scenarios;
     if (left_out > 0) {
       body_ += paragraph(fmt::format(
           "{} plays are shown without their timeline; the file has all of them", left_out));
@@ -199,7 +196,6 @@ class Page {
     }
   }
 
-  /// How the result was made.
   void add_facts(const Source& source) {
     const Result& result = source.result;
     if (!result.command.empty()) {

@@ -21,7 +21,10 @@ struct Source {
 /// digits and must be unpredictable.
 std::string to_page(std::span<const Source> sources, const std::string& nonce);
 
-/// A fresh nonce.
+/// One play as a picture (SVG): a row for each event, a column for each client, and a bar while a
+/// client treats the lock as its own. Rows in which several clients do are red. At most 100 events.
+std::string timeline_svg(const Hazard& hazard);
+
 std::string make_nonce();
 
 }  // namespace lockbench::results::report

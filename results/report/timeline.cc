@@ -1,11 +1,10 @@
-#include "results/report/timeline.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <span>
 
+#include "results/report/report.h"
 #include "results/tables/formats.h"
 #include "results/tables/hazards.h"
 

@@ -35,9 +35,7 @@ struct StrategyRuns {
   bool left_out = false;  ///< some of its runs are invalid, and do not count
 
   std::vector<const Run*> runs() const {
-    std::vector<const Run*> all;
-    for (const auto& [repetition, run] : by_repetition) all.push_back(run);
-    return all;
+    return each_of(by_repetition, [](const auto& one) { return one.second; });
   }
   std::vector<double> values_of(const std::string& path) const {
     std::vector<double> values;
@@ -70,7 +68,6 @@ std::vector<StrategyRuns> strategies_of(const Result& result, bool with_invalid)
   return strategies;
 }
 
-/// One figure of one strategy, and its finding.
 struct Item {
   ComparedFigure figure;
   std::vector<double> a, b;  ///< by repetition; logarithms where relative
@@ -121,7 +118,6 @@ Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigur
   return item;
 }
 
-/// A figure, and the side on which a difference is tested.
 struct Test {
   Item* item;
   Side side;
@@ -237,15 +233,12 @@ Gate judged(const Regression& gate, const Item& item, std::size_t place, double 
   return made;
 }
 
-/// The figures that A and B are compared by, and the gates on them.
 class Pairing {
  public:
   Pairing(const ComparisonOptions& options, ResultComparison& comparison)
-      : gates_(options.fail_on), comparison_(comparison) {
-    std::vector<std::string> asked;
-    for (const Regression& gate : gates_) asked.push_back(gate.figure);
-    figures_ = compared_figures(asked);
-  }
+      : gates_(options.fail_on),
+        figures_(compared_figures(each_of(gates_, &Regression::figure))),
+        comparison_(comparison) {}
 
   /// For a strategy without runs in B, only the figures of gates.
   void add(const StrategyRuns& a, const StrategyRuns& b) {
@@ -346,7 +339,7 @@ class Pairing {
   }
 
   const std::vector<Regression>& gates_;
-  std::vector<ComparedFigure> figures_;
+  const std::vector<ComparedFigure> figures_;
   ResultComparison& comparison_;
   std::vector<Item> items_;
   std::set<std::string> measured_;  ///< figures that some strategy has
@@ -369,7 +362,6 @@ void add_doubts(const Result& result, std::string_view name, const ComparisonOpt
   }
 }
 
-/// Notes the figures that are lower bounds.
 void note_lower_bounds(ResultComparison& comparison) {
   std::set<std::string_view> figures;
   for (const Difference& one : comparison.differences) {

@@ -68,26 +68,22 @@ std::size_t StrategyLoads::points_of(std::string_view load) const {
 }
 
 std::vector<const Run*> StrategyLoads::runs_of(std::string_view load) const {
-  std::vector<const Run*> found;
-  std::ranges::copy_if(runs, std::back_inserter(found),
-                       [&](const Run* run) { return run->load.name == load; });
+  std::vector<const Run*> found = runs;
+  std::erase_if(found, [&](const Run* run) { return run->load.name != load; });
   return found;
 }
 
 std::vector<const Run*> StrategyLoads::runs_at(std::string_view load, std::size_t point) const {
-  std::vector<const Run*> all;
-  if (point >= points_of(load)) return all;
-  std::ranges::copy_if(runs, std::back_inserter(all), [&](const Run* run) {
-    return run->load == points.find(load)->second[point];
-  });
-  return all;
+  if (point >= points_of(load)) return {};
+  std::vector<const Run*> found = runs;
+  const Load& at = points.find(load)->second[point];
+  std::erase_if(found, [&](const Run* run) { return run->load != at; });
+  return found;
 }
 
-std::vector<const Run*> valid_of(const std::vector<const Run*>& runs) {
-  std::vector<const Run*> valid;
-  std::ranges::copy_if(runs, std::back_inserter(valid),
-                       [](const Run* run) { return is_of_the_lock(*run); });
-  return valid;
+std::vector<const Run*> valid_of(std::vector<const Run*> runs) {
+  std::erase_if(runs, [](const Run* run) { return !is_of_the_lock(*run); });
+  return runs;
 }
 
 std::vector<const Run*> counting_of(std::vector<const Run*> runs) {
@@ -229,9 +225,7 @@ double known_scatter(std::string_view figure) {
 }
 
 std::vector<int> tiers(const std::vector<std::vector<double>>& values, double scatter) {
-  std::vector<std::vector<double>> samples;
-  samples.reserve(values.size());
-  for (const auto& one : values) samples.push_back(logarithms(one));
+  const std::vector<std::vector<double>> samples = each_of(values, logarithms);
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!samples[i].empty()) order.push_back(i);

@@ -50,7 +50,6 @@ struct StrategyLoads {
   std::vector<const Run*> runs;
   std::map<std::string, std::vector<Load>, std::less<>> points;  ///< see points_of()
 
-  /// How many points the load has.
   std::size_t points_of(std::string_view load) const;
   std::vector<const Run*> runs_of(std::string_view load) const;
   /// Under the n-th point of a load; empty if there is no such point.
@@ -83,7 +82,7 @@ std::vector<int> tiers(const std::vector<std::vector<double>>& values, double sc
 double known_scatter(std::string_view figure);
 
 /// The runs whose figures are those of the lock.
-std::vector<const Run*> valid_of(const std::vector<const Run*>& runs);
+std::vector<const Run*> valid_of(std::vector<const Run*> runs);
 /// The runs that are shown: the valid ones, or all if there are none.
 std::vector<const Run*> counting_of(std::vector<const Run*> runs);
 

@@ -16,6 +16,20 @@ using InDouble = boost::math::policies::policy<boost::math::policies::promote_do
 /// With more events the bounds are close to their number, and the library fails at some.
 constexpr double kMany = 1e9;
 
+/// The Poisson mean with which more than `events` occur with a probability of `share`.
+double highest_mean(double events, double share) {
+  if (events > kMany) return events;
+  // In this order of arguments, NaN counts as 0.
+  return boost::math::gamma_p_inv(std::max(0.0, events) + 1, share, InDouble());
+}
+/// The mean with which at least `events` occur with that probability.
+double lowest_mean(double events, double share) {
+  // With fewer events, the bound is below 1e-13.
+  constexpr double kFewest = 0.1;
+  if (events > kMany) return events;
+  return events > kFewest ? boost::math::gamma_p_inv(events, share, InDouble()) : 0;
+}
+
 /// Up to ten values on each side (184,756 deals), all deals are tried; beyond, a sample is drawn.
 constexpr double kMostDeals = 200'000, kDrawn = 50'000;
 
@@ -94,24 +108,11 @@ double jain_index(std::span<const std::uint64_t> shares) {
   return std::min(1.0, sum * sum / (static_cast<double>(shares.size()) * squares));
 }
 
-double poisson_upper_bound(double events) {
-  if (events > kMany) return events;
-  // In this order of arguments, NaN counts as 0.
-  return boost::math::gamma_p_inv(std::max(0.0, events) + 1, 0.95, InDouble());
-}
-
-double poisson_lower_bound(double events) {
-  // With fewer events, the bound is below 1e-13.
-  constexpr double kFewest = 0.1;
-  if (events > kMany) return events;
-  return events > kFewest ? boost::math::gamma_p_inv(events, 0.05, InDouble()) : 0;
-}
+double poisson_upper_bound(double events) { return highest_mean(events, 0.95); }
+double poisson_lower_bound(double events) { return lowest_mean(events, 0.05); }
 
 Interval poisson_interval(double events) {
-  if (events > kMany) return {events, events};
-  constexpr double kFewest = 0.1, kTail = 0.025;
-  return {events > kFewest ? boost::math::gamma_p_inv(events, kTail, InDouble()) : 0,
-          boost::math::gamma_p_inv(std::max(0.0, events) + 1, 1 - kTail, InDouble())};
+  return {lowest_mean(events, 0.025), highest_mean(events, 0.975)};
 }
 
 std::optional<double> most_per_million(std::uint64_t events, std::uint64_t trials) {

@@ -50,12 +50,10 @@ std::string_view trimmed(std::string_view text) {
 }
 
 tl::expected<std::string, std::string> parse_figure(std::string_view text) {
-  const std::vector<Figure> known = figures(Run{});
-  std::vector<std::string_view> paths;
-  paths.reserve(known.size());
-  for (const Figure& figure : known) paths.emplace_back(figure.path);
+  const std::vector<std::string> paths = each_of(figures(Run{}), &Figure::path);
   if (std::ranges::find(paths, text) != paths.end()) return std::string(text);
-  return tl::unexpected(fmt::format("no such figure '{}'{}", text, did_you_mean(text, paths)));
+  return tl::unexpected(
+      fmt::format("no such figure '{}'{}", text, did_you_mean(text, {paths.begin(), paths.end()})));
 }
 
 tl::expected<double, std::string> parse_bound(std::string_view text) {
@@ -129,7 +127,6 @@ constexpr double kBeyondPercentile = 10;
 /// 95 % quantile of a normal distribution.
 constexpr double kQuantile95 = 1.6448536269514722;
 
-/// A percentile of one of a run's distributions.
 struct Percentile {
   Distribution Run::*of = nullptr;
   double share = 0;

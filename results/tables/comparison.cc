@@ -47,10 +47,7 @@ nlohmann::ordered_json object(const Difference& difference) {
 
 void add_names(const std::vector<std::string>& strategies, std::string_view what, Block& block) {
   if (strategies.empty()) return;
-  std::vector<std::string> names;
-  names.reserve(strategies.size());
-  for (const std::string& strategy : strategies) names.push_back(name(strategy));
-  block.lines.emplace_back(fmt::format("{}{}", what, fmt::join(names, ", ")));
+  block.lines.emplace_back(fmt::format("{}{}", what, fmt::join(each_of(strategies, name), ", ")));
 }
 
 std::string why_not_kept(const Gate& gate, const Difference& one) {

@@ -127,6 +127,17 @@ void add_interval(const Capacity& capacity, Lines& lines) {
   }
 }
 
+/// "0 (up to 1.9)", "12 (8.1 to 17)".
+Cell estimate_cell(const Estimate& estimate) {
+  const std::string value = human_number(estimate.value);
+  if (!std::isfinite(estimate.value)) return {};
+  const Tone tone = estimate.low > 0 ? Tone::bad : Tone::plain;
+  return {estimate.value, tone,
+          estimate.low > 0 ? fmt::format("{} ({} to {})", value, human_number(estimate.low),
+                                         human_number(estimate.high))
+                           : fmt::format("{} (up to {})", value, human_number(estimate.high))};
+}
+
 }  // namespace
 
 Cell figure_cell(const Distribution& of, double Distribution::*figure) {
@@ -151,19 +162,14 @@ Cell cost_cell(const Cost& cost, Unit unit) {
 
 std::vector<std::string> experiment_findings(const Result& result) {
   std::vector<std::string> lines = renewal_findings(result);
-  std::vector<const Run*> largest;  // of each strategy and number of clients
-  for (const Run& run : result.runs) {
-    if (!run.load.nodes || !run.costs || !run.costs->node_seconds) continue;
-    const auto same = std::ranges::find_if(largest, [&](const Run* one) {
-      return one->strategy == run.strategy && one->load.clients == run.load.clients;
+  const auto line = [](const Run& run) { return std::pair(run.strategy, run.load.clients); };
+  for (auto& [of, runs] : grouped(result.runs, line)) {
+    std::erase_if(runs, [](const Run* run) {
+      return !run->load.nodes || !run->costs || !run->costs->node_seconds;
     });
-    if (same == largest.end()) {
-      largest.push_back(&run);
-    } else if (run.load.nodes->count > (*same)->load.nodes->count) {
-      *same = &run;
-    }
-  }
-  for (const Run* run : largest) {
+    if (runs.empty()) continue;
+    const Run* const run =
+        *std::ranges::max_element(runs, {}, [](const Run* one) { return one->load.nodes->count; });
     lines.push_back(
         fmt::format("each further node costs {}, {} client{}: {}, {} commands a section",
                     run->strategy, run->load.clients, run->load.clients == 1 ? "" : "s",
@@ -212,17 +218,6 @@ Table capacity_table(const std::vector<Capacity>& capacities) {
 }
 
 namespace {
-
-/// "0 (up to 1.9)", "12 (8.1 to 17)".
-Cell estimate_cell(const Estimate& estimate) {
-  const std::string value = human_number(estimate.value);
-  if (!std::isfinite(estimate.value)) return {};
-  const Tone tone = estimate.low > 0 ? Tone::bad : Tone::plain;
-  return {estimate.value, tone,
-          estimate.low > 0 ? fmt::format("{} ({} to {})", value, human_number(estimate.low),
-                                         human_number(estimate.high))
-                           : fmt::format("{} (up to {})", value, human_number(estimate.high))};
-}
 
 /// "ttl 3s"; empty if it is no point of a sweep.
 std::string swept_text(const Simulation& one) {

@@ -27,6 +27,11 @@ std::string replaced(std::string_view text, std::string_view characters, auto re
   return out;
 }
 
+/// With its special characters escaped.
+std::string markdown_text(std::string_view text) {
+  return replaced(text, "\\|`*_<>[]", [](char c) { return std::string{'\\', c}; });
+}
+
 std::string csv_text(const Value& value) {
   if (const auto* yes = std::get_if<bool>(&value)) return *yes ? "true" : "false";
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
@@ -193,10 +198,6 @@ std::string file_name_of(const Run& run, const Result& result) {
 
 }  // namespace
 
-std::string markdown_text(std::string_view text) {
-  return replaced(text, "\\|`*_<>[]", [](char c) { return std::string{'\\', c}; });
-}
-
 std::string to_markdown(const Block& block) {
   const auto row_of = [](const std::vector<std::string>& cells) {
     return fmt::format("| {} |\n", fmt::join(cells, " | "));
@@ -209,10 +210,7 @@ std::string to_markdown(const Block& block) {
   }
   std::string out = titles.empty() ? "" : row_of(titles) + rule + "\n";
   for (const auto& row : block.table.rows) {
-    std::vector<std::string> cells;
-    cells.reserve(row.size());
-    for (const Cell& cell : row) cells.push_back(markdown_text(cell.text));
-    out += row_of(cells);
+    out += row_of(each_of(row, [](const Cell& cell) { return markdown_text(cell.text); }));
   }
   out += block.lines.empty() || out.empty() ? "" : "\n";
   for (const Sentence& line : block.lines) out += fmt::format("- {}\n", markdown_text(line.text));

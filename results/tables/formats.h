@@ -7,7 +7,6 @@ namespace lockbench::results {
 
 // The output formats of a table, and of a distribution. JSON is the result file's own format.
 
-/// How text for a terminal looks.
 struct TextStyle {
   bool color = false;                ///< ANSI colors
   bool ascii = false;                ///< for a locale without UTF-8: "us" for "µs"
@@ -29,9 +28,6 @@ std::string colored(const std::string& text, Tone tone, const TextStyle& style);
 
 /// A heading, a GitHub table, and the lines as a list below.
 std::string to_markdown(const Block& block);
-
-/// `text` with Markdown's special characters escaped.
-std::string markdown_text(std::string_view text);
 
 /// Elements of a page. All texts are escaped. The rows and the length of a text are bounded; a
 /// table says how many rows it leaves out.

@@ -17,9 +17,7 @@ using Names = std::vector<std::string>;
 
 /// The names in the order of their first occurrence.
 Names in_order(const std::vector<Hazard>& hazards, std::string Hazard::*name) {
-  Names names;
-  for (const auto& [one, its] : grouped(hazards, name)) names.push_back(one);
-  return names;
+  return keys_of(grouped(hazards, name));
 }
 
 /// How a cell shows an outcome and how a legend explains it.
@@ -63,7 +61,6 @@ constexpr std::array kOutcomes{
                 "–"},
 };
 
-/// Null for an unknown outcome.
 const OutcomeWord* find_outcome(std::string_view name) {
   const auto* const found = std::ranges::find(kOutcomes, name, &OutcomeWord::name);
   return found == kOutcomes.end() ? nullptr : found;
@@ -96,7 +93,6 @@ Cell cell_of(const Hazard& hazard) {
   return {text, outcome->tone};
 }
 
-/// Strategies that share a column.
 struct Strategies {
   Names names;
   std::vector<Cell> cells;  ///< one for each scenario; without text if the scenario was not played

@@ -1,8 +1,7 @@
-#include "results/tables/junit.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "results/file/loads.h"
 #include "results/tables/formats.h"
@@ -15,20 +14,8 @@ using Judged = Check::Outcome;
 
 std::string xml_text(std::string_view text) { return html_text(text, 2000); }
 
-/// The element that tells the outcome; empty: none does.
-std::string_view element_of(Judged outcome) {
-  switch (outcome) {
-    case Judged::passed:
-      break;
-    case Judged::failed:
-      return "failure";
-    case Judged::undecided:
-      return "error";
-    case Judged::skipped:
-      return "skipped";
-  }
-  return "";
-}
+/// The element that tells each outcome; empty: none does.
+constexpr std::array<std::string_view, 4> kElements{"", "failure", "error", "skipped"};
 
 Check check_of(const Hazard& hazard) {
   Check check{hazard.strategy, hazard.scenario};
@@ -97,7 +84,7 @@ std::string to_junit(std::string_view suite, const std::vector<Check>& checks) {
   for (const Check& check : checks) {
     out += fmt::format("<testcase classname=\"{}\" name=\"{}\"", xml_text(check.group),
                        xml_text(check.name));
-    const std::string_view element = element_of(check.outcome);
+    const std::string_view element = kElements.at(static_cast<std::size_t>(check.outcome));
     out += element.empty()
                ? "/>\n"
                : fmt::format("><{} message=\"{}\"/></testcase>\n", element, xml_text(check.why));

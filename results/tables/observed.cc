@@ -92,6 +92,12 @@ FamilyFields family_fields() {
   return fields;
 }
 
+/// A number with this tone, unless it is 0.
+template <class Row, class Number>
+auto toned(Number Row::*member, Tone tone) {
+  return [=](const Row& row) { return Cell(row.*member, row.*member > 0 ? tone : Tone::plain); };
+}
+
 const std::vector<Field<ObservedLock>> lock_fields{
     {{"lock", "", "lock"}, &ObservedLock::lock},
     {{"store", "", "store", Unit::text, 8}, &ObservedLock::store},
@@ -108,9 +114,7 @@ const std::vector<Field<ObservedLock>> lock_fields{
     {{"most_waiting", "most", "waiting", Unit::count, 6}, &ObservedLock::most_waiting},
     {{"acquisitions", "", "acquired", Unit::count, 3}, &ObservedLock::acquisitions},
     {{"expired_while_held", "", "expired", Unit::count, 3},
-     [](const ObservedLock& lock) {
-       return Cell(lock.expired_while_held, lock.expired_while_held > 0 ? Tone::bad : Tone::plain);
-     }},
+     toned(&ObservedLock::expired_while_held, Tone::bad)},
 };
 
 const std::vector<Field<ObservedSource>> source_fields{
@@ -124,14 +128,9 @@ const std::vector<Field<ObservedSource>> source_fields{
      }},
     {{"watched_seconds", "", "watched", Unit::seconds}, &ObservedSource::watched_seconds},
     {{"blind_seconds", "", "blind", Unit::seconds},
-     [](const ObservedSource& source) {
-       return Cell(source.blind_seconds, source.blind_seconds > 0 ? Tone::doubtful : Tone::plain);
-     }},
+     toned(&ObservedSource::blind_seconds, Tone::doubtful)},
     {{"no_locks", "no", "locks", Unit::count, 0, Show::if_any}, &ObservedSource::no_locks},
-    {{"missed", "changes", "missed", Unit::count},
-     [](const ObservedSource& source) {
-       return Cell(source.missed, source.missed > 0 ? Tone::doubtful : Tone::plain);
-     }},
+    {{"missed", "changes", "missed", Unit::count}, toned(&ObservedSource::missed, Tone::doubtful)},
     {{"commands", "commands", "sent", Unit::count}, &ObservedSource::commands},
 };
 

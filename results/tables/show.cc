@@ -9,7 +9,6 @@
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/stats/load_figures.h"
-#include "results/tables/junit.h"
 #include "results/tables/observed.h"
 
 namespace lockbench::results {
@@ -54,9 +53,8 @@ void add_notes(std::string_view what, const Result& result, const TextsOf& texts
   for (std::size_t i = 0; i < std::min(kinds.size(), kMostKinds); ++i) {
     const std::vector<const Note*>& its = kinds[i].second;
     const auto& [text, run] = *its.front();
-    Texts names;
     const auto name = [&](const Note* note) { return name_of(*note->run, result); };
-    for (const auto& [one, of_one] : grouped(its, name)) names.push_back(one);
+    const Texts names = keys_of(grouped(its, name));
     const std::string line = its.size() == 1
                                  ? fmt::format("{}: {}: {}", what, run_name(*run, result), text)
                                  : fmt::format("{}: {}: {} (the first of {})", what,
@@ -134,44 +132,31 @@ void add_faults(const Result& result, Sentences& lines) {
 /// Strategies with the same reason share a line.
 void add_skipped(const Result& result, Sentences& lines) {
   for (const auto& [reason, skipped] : grouped(result.skipped, &Skipped::reason)) {
-    Texts names;
-    names.reserve(skipped.size());
-    for (const Skipped* one : skipped) names.push_back(one->strategy);
-    lines.emplace_back(Tone::plain, fmt::format("skipped: {}: {}", fmt::join(names, ", "), reason));
+    lines.emplace_back(Tone::plain,
+                       fmt::format("skipped: {}: {}",
+                                   fmt::join(each_of(skipped, &Skipped::strategy), ", "), reason));
   }
 }
 
-/// The violations of exclusion of each strategy, added up over its repetitions, in the order of
-/// their first violation.
+/// The violations of exclusion of each strategy, added up over its repetitions.
 void add_violations(const Result& result, Sentences& lines) {
-  struct Harm {
-    std::string strategy;
-    std::uint64_t lost = 0, overlaps = 0, regressions = 0;
-  };
-  std::vector<Harm> harms;
-  for (const Run& run : result.runs) {
-    if (run.audit.verdict != Verdict::violated) continue;
-    auto harm = std::ranges::find(harms, run.strategy, &Harm::strategy);
-    if (harm == harms.end()) harm = harms.insert(harm, {run.strategy});
-    harm->lost += run.audit.lost_updates;
-    harm->overlaps += run.audit.overlaps;
-    harm->regressions += run.audit.fence_regressions;
-  }
-  for (const Harm& harm : harms) {
-    std::string said = fmt::format("violated exclusion: {}", harm.strategy);
+  for (auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
+    std::erase_if(runs, [](const Run* run) { return run->audit.verdict != Verdict::violated; });
+    if (runs.empty()) continue;
+    std::string said = fmt::format("violated exclusion: {}", strategy);
     std::string_view before = ": ";
-    for (const auto& [count, what] :
-         {std::pair(harm.lost, "lost updates"), std::pair(harm.overlaps, "overlaps of two holders"),
-          std::pair(harm.regressions, "fencing numbers that did not increase")}) {
+    for (const auto& [figure, what] :
+         {std::pair("audit.lost_updates", "lost updates"),
+          std::pair("audit.overlaps", "overlaps of two holders"),
+          std::pair("audit.fence_regressions", "fencing numbers that did not increase")}) {
+      const double count = sum_of_figure(runs, figure).value_or(0);
       if (count == 0) continue;
-      said += fmt::format("{}{} {}", std::exchange(before, ", "), what,
-                          human_count(static_cast<double>(count)));
+      said += fmt::format("{}{} {}", std::exchange(before, ", "), what, human_count(count));
     }
     lines.push_back({Tone::bad, said});
   }
 }
 
-/// Locks that cannot carry the rate that was asked for.
 void add_full(const Result& result, Sentences& lines) {
   Texts names;
   for (const auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
@@ -222,7 +207,6 @@ Kind kind_of(const Result& result) {
   return result.capacity ? Kind::capacity : Kind::runs;
 }
 
-/// The table for people.
 Table main_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::observed) return observed_table(result);
@@ -253,6 +237,10 @@ MatrixStyle matrix_for(const Result& result, const Look& look) {
   }
   const std::size_t width = look.style.width.value_or(static_cast<std::size_t>(-1));
   return {.columns = (width - std::min(names, width)) / kColumn, .numbered = true};
+}
+
+std::string written(const Block& block, const Look& look) {
+  return look.format == Format::markdown ? to_markdown(block) : to_text(block, look.style);
 }
 
 }  // namespace
@@ -303,10 +291,6 @@ std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
     blocks.push_back({.title = capacity.strategy, .lines = {found.begin(), found.end()}});
   }
   return blocks;
-}
-
-std::string written(const Block& block, const Look& look) {
-  return look.format == Format::markdown ? to_markdown(block) : to_text(block, look.style);
 }
 
 tl::expected<std::string, std::string> render(const Block& block, const Look& look) {

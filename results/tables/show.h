@@ -7,7 +7,7 @@
 
 namespace lockbench::results {
 
-/// `junit` only of commands that judge something: see junit.h.
+/// `junit` only of commands that judge something: see to_junit().
 enum class Format { table, json, csv, markdown, junit };
 
 struct Look {
@@ -23,7 +23,6 @@ tl::expected<std::string, std::string> render(const Result& result, const KnownF
 /// The same in parts, also for a page: the tables that people see, and the conclusions from them.
 std::vector<Block> blocks_of(const Result& result, const KnownFlaws& flaws,
                              const MatrixStyle& matrix = {});
-std::string written(const Block& block, const Look& look);
 
 /// A table of the usual columns, or of those asked for, with the lines below it; as CSV, the table
 /// alone.
@@ -51,5 +50,23 @@ std::vector<std::string> gate_lines(const ResultComparison& comparison);
 
 /// Durations in seconds; null for what was not measured.
 std::string to_json(const ResultComparison& comparison);
+
+// What a command has judged, as CI servers read it.
+
+/// A threshold, a gate, the audit of a run, or a hazard's play.
+struct Check {
+  enum class Outcome { passed, failed, undecided, skipped };
+  std::string group, name;  ///< what was judged, and by what
+  Outcome outcome = Outcome::passed;
+  std::string why{};  ///< in one line, unless it passed
+};
+
+/// The audit of each run, each play of a hazard, and what was skipped.
+std::vector<Check> checks_of(const Result& result);
+/// Each gate; `strict`: a regression that cannot be excluded fails it.
+std::vector<Check> checks_of(const ResultComparison& comparison, bool strict);
+
+/// JUnit's XML, one suite: a failed check is a failure, an undecided one an error.
+std::string to_junit(std::string_view suite, const std::vector<Check>& checks);
 
 }  // namespace lockbench::results

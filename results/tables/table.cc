@@ -23,15 +23,11 @@ bool says_something(const Cell& cell) {
   return text == nullptr ? std::holds_alternative<bool>(cell.value) : !text->empty();
 }
 
-/// The columns at these places, in this order.
 Table with_columns(const Table& table, const std::vector<std::size_t>& places) {
-  Table out;
-  for (const std::size_t place : places) out.columns.push_back(table.columns[place]);
-  for (const auto& row : table.rows) {
-    auto& cells = out.rows.emplace_back();
-    for (const std::size_t place : places) cells.push_back(row[place]);
-  }
-  return out;
+  const auto those = [&](const auto& all) {
+    return each_of(places, [&](std::size_t place) { return all[place]; });
+  };
+  return {those(table.columns), each_of(table.rows, those)};
 }
 
 template <class Wanted>
@@ -84,10 +80,9 @@ tl::expected<Table, std::string> chosen(const Table& table, const std::vector<st
     for (const std::string& key : keys) {
       const auto same = std::ranges::find(table.columns, key, &Column::key);
       if (same == table.columns.end()) {
-        std::vector<std::string_view> known;
-        for (const Column& column : table.columns) known.emplace_back(column.key);
         return tl::unexpected(fmt::format("there is no column \"{}\"; use all, or some of {}",
-                                          printable(key), fmt::join(known, ", ")));
+                                          printable(key),
+                                          fmt::join(each_of(table.columns, &Column::key), ", ")));
       }
       places.push_back(static_cast<std::size_t>(same - table.columns.begin()));
     }

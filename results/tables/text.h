@@ -1,11 +1,21 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace lockbench::results {
+
+/// What `of`, a function or a pointer to a member, gives for each item.
+template <class Items, class Of>
+auto each_of(const Items& items, Of of) {
+  std::vector<std::decay_t<std::invoke_result_t<Of&, decltype(*std::begin(items))>>> values;
+  for (const auto& item : items) values.push_back(std::invoke(of, item));
+  return values;
+}
 
 /// Columns that UTF-8 text takes on a terminal. Counts code points: all characters that lockbench
 /// itself writes (µ, ±, –, …) take one column each.
@@ -33,7 +43,6 @@ std::string ascii(std::string_view text);
 /// "a, b and c"; of more than `most` names: "a, b and 7 more".
 std::string listed(const std::vector<std::string>& names, std::size_t most = 8);
 
-/// The words between commas.
 std::vector<std::string> split_at_commas(std::string_view text);
 
 /// ": did you mean a, b?" with the names that `wrong` is a part or a misspelling of: at most three,

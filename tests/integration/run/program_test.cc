@@ -35,12 +35,10 @@ TEST(ClientProgram, RunsBesideAStrategyAndShowsItsEmptyRoundTrip) {
 
 TEST(CheckClient, FindsThatASoundProgramKeepsEachPromise) {
   const Scratch scratch;
-  const Outcome outcome =
-      lockbench(scratch, {"check-client", client("redis_lock.py"), "--format", "json"});
+  const Outcome outcome = lockbench(scratch, {"check-client", client("redis_lock.py")});
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-  const Json json = Json::parse(outcome.out);
-  EXPECT_GE(json["promises"].size(), 30U);
-  for (const Json& one : json["promises"]) EXPECT_NE(one["state"], "broken") << one.dump(1);
+  EXPECT_GE(std::ranges::count(outcome.out, '\n'), 30);
+  expect_in(outcome.out, "promises kept, 0 broken, ");
 }
 
 TEST(CheckClient, NamesThePromiseThatABrokenProgramBreaks) {

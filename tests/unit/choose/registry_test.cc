@@ -109,8 +109,6 @@ TEST(Text, HasTheAnswerInEveryForm) {
               AllOf(HasSubstr("\nSettings\n"), HasSubstr("\nRuled out\n"),
                     HasSubstr("next       lockbench run " + best), HasSubstr("hazards --explain")));
   EXPECT_THAT(to_text(answer, {}), Not(HasSubstr("hazards --explain")));
-  EXPECT_THAT(to_text(answer, {.format = results::Format::markdown}, true),
-              AllOf(HasSubstr("### Settings\n"), HasSubstr("| " + best + " |")));
   const auto document = nlohmann::json::parse(to_json(answer, {{"clients", std::int64_t{200}}}));
   EXPECT_EQ(document.at("qualify").at(0).at("strategy"), best);
   EXPECT_EQ(document.at("qualify").size() + document.at("ruled_out").size(),
@@ -125,7 +123,7 @@ TEST(Text, IsWhatTheTerminalCanShow) {
   requirements.clients = 200;
   const Answer answer = ask(requirements);
   EXPECT_THAT(to_text(answer, {}, true), AllOf(HasSubstr("  but\n"), HasSubstr("≥")));
-  const results::Look narrow{.style = {.ascii = true, .width = 60, .remedy = "--this shows them"}};
+  const results::TextStyle narrow{.ascii = true, .width = 60, .remedy = "--this shows them"};
   const std::string text = to_text(answer, narrow, true);
   EXPECT_THAT(text, AllOf(HasSubstr("left out for lack of room (--this shows them): but"),
                           Not(HasSubstr("  but\n"))));
@@ -141,7 +139,6 @@ TEST(Text, SaysWhatWouldHelpWhereNothingQualifies) {
       to_text(answer, {}),
       AllOf(HasSubstr("none of 1 strategies qualifies"), HasSubstr("without --survive failover: x"),
             HasSubstr("; instead: work that may run twice"), Not(HasSubstr("\x1b"))));
-  EXPECT_THAT(to_text(answer, {.format = results::Format::markdown}), HasSubstr("\\|"));
 }
 
 }  // namespace

@@ -35,20 +35,6 @@ TEST(CheckCommand, ShowsTheOperationsThatCannotBeExplained) {
             "    0.009 s  process 7  has released the lock\n");
 }
 
-TEST(CheckCommand, GivesTheSameAsJson) {
-  const TemporaryFile history("h.jsonl", kTwoHolders);
-  const Ran checked = ran({"check", history.path(), "--format", "json"});
-  EXPECT_EQ(checked.code, 3);
-  const auto json = nlohmann::json::parse(checked.out);
-  EXPECT_EQ(json.at("model"), "mutex");
-  EXPECT_EQ(json.at("verdict"), "violated");
-  EXPECT_EQ(json.at("operations"), 5);
-  EXPECT_EQ(json.at("contradictions"), 1);
-  EXPECT_EQ(json.at("first").at("key"), "a");
-  EXPECT_EQ(json.at("first").at("lines"), nlohmann::json({1, 3, 4, 2}));
-  EXPECT_EQ(json.at("first").at("timeline").size(), 7U);
-}
-
 TEST(CheckCommand, NamesTheFileAndTheLineOfABadOperation) {
   const TemporaryFile history("h.edn",
                               "{:process 0 :type :invoke :f :acquire-shared}\n"

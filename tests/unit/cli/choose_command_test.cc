@@ -47,7 +47,7 @@ TEST(ChooseCommand, MistakesAreOneLine) {
   expect_refused({"--today", "redison"}, HasSubstr("neither a strategy nor the name of a library"));
   expect_refused({"--language", "cobol"}, HasSubstr("is not one of java, go, python, javascript"));
   expect_refused({"--for", "leader", "--measure"}, HasSubstr("--measure requires --for mutex"));
-  expect_refused({"--fair", "--format", "csv"}, HasSubstr("table, json, markdown"));
+  expect_refused({"--fair", "--format", "csv"}, HasSubstr("table, json"));
   expect_refused({"--fair", "/nowhere.json"}, HasSubstr("/nowhere.json: cannot be read"));
   const TemporaryFile empty("choose-empty.json", to_json(results::minimal_result()));
   expect_refused({"--fair", empty.path()}, HasSubstr("no runs or plays"));

@@ -47,16 +47,16 @@ TEST(WatchOptions, EveryOptionReachesTheWatch) {
   EXPECT_EQ(options->request.budget, 50);
   EXPECT_EQ(options->request.command_timeout, 1s);
   EXPECT_EQ(options->request.most_locks, 1000U);
-  EXPECT_EQ(options->ledger_options().most_locks, 1000U);
-  EXPECT_EQ(options->ledger_options().held_longer, Duration(30s));
+  EXPECT_EQ(options->ledger.most_locks, 1000U);
+  EXPECT_EQ(options->ledger.held_longer, Duration(30s));
   EXPECT_EQ(options->duration, Duration(1min));
   EXPECT_EQ(options->output.out, "r.json");
   EXPECT_EQ(options->workload, "w.toml");
   EXPECT_EQ(options->metrics.listen->port, 9466);
   EXPECT_TRUE(options->no_screen);
   EXPECT_THAT(options->request.exclude, ElementsAre("lock:config"));
-  EXPECT_THAT(options->ledger_options().never_released, ElementsAre("job:*"));
-  EXPECT_TRUE(options->ledger_options().shows_owners);
+  EXPECT_THAT(options->ledger.never_released, ElementsAre("job:*"));
+  EXPECT_TRUE(options->ledger.shows_owners);
   EXPECT_EQ(options->deployment, "shop");
 }
 

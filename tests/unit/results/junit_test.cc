@@ -1,10 +1,9 @@
-#include "results/tables/junit.h"
-
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
 #include <fstream>
 
+#include "results/tables/show.h"
 #include "tests/support/output_of.h"
 #include "tests/support/temporary_folder.h"
 

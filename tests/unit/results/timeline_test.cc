@@ -1,5 +1,3 @@
-#include "results/report/timeline.h"
-
 #include <gmock/gmock.h>
 
 #include "tests/unit/results/samples.h"
