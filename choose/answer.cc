@@ -39,6 +39,7 @@ double badness(double value, const RankingFigure& ranked_by) {
   return ranked_by.higher_is_better ? 1 / std::max(value, 1e-9) : value;
 }
 
+/// The scenarios that harm the strategy.
 std::vector<std::string_view> hazards_of(const Descriptor& strategy, const Question& question) {
   std::vector<std::string_view> found;
   for (const hazards::Scenario* scenario : hazards::all_scenarios()) {
@@ -232,6 +233,7 @@ std::vector<Relaxation> relaxations_of(const Answer& answer, const Question& que
   return relaxations;
 }
 
+/// --for leader.
 std::vector<Takeover> takeovers_of(const Candidate& best, const Evidence& evidence) {
   const Descriptor& strategy = *best.strategy;
   const auto ttl = parse_duration(ttl_of(best.settings));
@@ -353,6 +355,7 @@ std::optional<Eased> ease(const Requirements& requirements) {
   return eased;
 }
 
+/// See Answer::not_decided.
 std::string not_decided(const Answer& answer, const Question& question, bool measured) {
   const Candidate& best = answer.ranked.front();
   const Evidence::Basis& basis = question.basis;

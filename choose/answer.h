@@ -28,6 +28,7 @@ struct Setting {
   std::string evidence;
 };
 
+/// A strategy that was examined.
 struct Candidate {
   const Descriptor* strategy = nullptr;
   std::vector<Reason> against{};     ///< reasons to rule it out; empty: it qualifies
@@ -58,6 +59,7 @@ struct Candidate {
   bool qualifies() const { return against.empty(); }
 };
 
+/// The figure that ranks qualifying strategies.
 struct RankingFigure {
   std::string figure;  ///< path of a run's number; empty: no figure decides
   std::string why;
@@ -70,10 +72,12 @@ struct Relaxation {
   std::vector<std::string> instead;                   ///< how to make up for them
 };
 
+/// How another leader takes over after a failure.
 struct Takeover {
   std::string after, text, evidence;
 };
 
+/// How to use the lock in a language.
 struct Code {
   std::string language, text;  ///< "any": SQL for any driver
 };

@@ -14,6 +14,7 @@
 namespace lockbench::choose {
 namespace {
 
+/// Writes headings, lines and tables.
 class Page {
  public:
   explicit Page(const results::TextStyle& style) : style_(style) {}
@@ -248,6 +249,7 @@ std::vector<std::string> rank_lines(const Answer& answer) {
   return lines;
 }
 
+/// The faults that the first choice survives.
 std::string survived(const Answer& answer) {
   const Candidate& best = answer.ranked.front();
   std::vector<std::string> words;

@@ -143,6 +143,7 @@ std::multimap<std::pair<bool, double>, const Source*> by_distance(
   return found;
 }
 
+/// A source for each load.
 std::vector<Source> split(std::vector<Source> sources) {
   std::vector<Source> found;
   for (Source& source : sources) {

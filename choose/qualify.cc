@@ -110,6 +110,7 @@ std::string too_many(const results::Threshold& slo, const Requirements& requirem
   return too_many(slo.bound, requirements);
 }
 
+/// One strategy against all requirements.
 class Examination {
  public:
   Examination(const Descriptor& strategy, const Question& question)

@@ -11,6 +11,7 @@
 
 namespace lockbench::choose {
 
+/// What the lock is for.
 enum class Use {
   mutex,   ///< clients exclude each other, and wait
   once,    ///< a job that must not run twice: a client that does not get the lock skips it
@@ -87,6 +88,7 @@ std::optional<Survival> find_survival(std::string_view text);
 
 /// The basic faults that are not waived, then those that the user named or gave a size.
 std::vector<Survival> faults_to_survive(const Requirements& requirements);
+/// Whether the fault with this word is one of them.
 bool must_survive(const Requirements& requirements, std::string_view word);
 
 }  // namespace lockbench::choose

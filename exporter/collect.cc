@@ -54,6 +54,7 @@ void add_histogram(MetricFamily& family, Labels labels, const LatencyBuckets& bu
   }
 }
 
+/// lockbench_build_info
 MetricFamily build_info(const results::Build& build) {
   MetricFamily family{
       "lockbench_build_info", "Facts about this lockbench, as labels; always 1.", kGauge, {}};
@@ -223,6 +224,7 @@ Labels labels_of(const std::string& store, const std::string& endpoint, const Fa
   return labels;
 }
 
+/// Adds the series of one row and family.
 void add_figure(MetricFamily& metric, const FamilyRow& row, const FamilyPicture& family,
                 const Facts& facts) {
   Labels labels = labels_of(family.store, family.endpoint, facts);

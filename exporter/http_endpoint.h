@@ -12,6 +12,7 @@
 
 namespace lockbench::exporter {
 
+/// Where metrics are served.
 struct ListenAddress {
   std::string host = "127.0.0.1";  ///< an IPv4 or IPv6 address, without brackets
   std::uint16_t port = 0;          ///< 0: any free port

@@ -47,6 +47,7 @@ class LatencyBuckets {
   Duration sum_{};
 };
 
+/// One node of a quorum, by its votes.
 struct NodeTotals {
   std::array<std::uint64_t, loadgen::kVotes.size()> votes{};
   std::array<LatencyBuckets, loadgen::kVotes.size()> taken;  ///< without late votes
@@ -63,6 +64,7 @@ struct Totals {
   double paused_seconds = 0;       ///< of a probe
 };
 
+/// The current state.
 struct Present {
   std::uint64_t holders = 0, waiters = 0, clients = 0;
   double target_sections_per_second = 0;               ///< 0: closed loop, or no run
@@ -82,6 +84,7 @@ struct Facts {
   std::string rank{};  ///< the label `rank` of a strategy's series; empty: they have no such label
 };
 
+/// All exported figures of one strategy.
 struct StrategyMetrics {
   const Descriptor* strategy = nullptr;
   Totals totals;

@@ -42,6 +42,7 @@ struct CheckClientOptions {
   }
 };
 
+/// A promise of the protocol, and how the program kept it.
 struct Promise {
   enum class State { kept, broken, not_asked };
   std::string name, text;

@@ -151,6 +151,7 @@ int tell(const choose::Answer& answer, const ChooseOptions& options, Ending endi
   return exit_code_of(ending);
 }
 
+/// The settings of the user's servers, for the conditions of the answer.
 void ask_servers(const ServerUrls& servers, choose::Requirements& requirements) {
   constexpr Duration kPatience = 3s;
   for (const auto& [name, urls] : servers) {

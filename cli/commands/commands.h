@@ -70,6 +70,7 @@ struct WatchOptions {
   watch::Families grouping() const;
 };
 
+/// A subcommand: what help says about it, its options and what it does.
 struct Command {
   std::string_view name;
   std::string_view task;  ///< the heading under which help shows it
@@ -156,6 +157,7 @@ void print_completions(const std::vector<Command>& commands, std::span<const std
 /// The command of options that stand without one.
 inline constexpr std::string_view kDefaultCommand = "overview";
 
+/// Every command, in the order of help.
 std::vector<Command> all_commands();
 /// The newcomers' questions, each with the command that answers it, but not that of `without`.
 std::string questions(std::string_view without = "");

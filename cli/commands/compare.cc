@@ -177,6 +177,7 @@ std::vector<loadgen::RunPlan> in_turn(const std::vector<loadgen::RunPlan>& a,
 
 using Both = std::array<std::unique_ptr<Measurement>, 2>;
 
+/// Measures until done or stopped. Returns the exit code.
 int measure_in_turn(const Both& both, Session& session) {
   Measurement &a = *both[0], &b = *both[1];
   std::vector<loadgen::RunPlan> plans = in_turn(a.plans(), b.plans());

@@ -128,6 +128,7 @@ void check_store(std::vector<Finding>& findings, const StoreKind& store,
   }
 }
 
+/// Checks this machine and build.
 std::vector<Finding> check_machine(const deployment::Request& request) {
   const unsigned cores = std::thread::hardware_concurrency();
   const auto needed = deployment::open_files_for(request, all_strategies());

@@ -193,6 +193,7 @@ class HazardProgress {
   std::set<std::string> warned_;
 };
 
+/// Adds the cells that were played, and lists those that could not be as skipped.
 results::Result with_plays(results::Result result, const std::vector<Repeated>& cells) {
   for (const Repeated& cell : cells) {
     const std::string scenario(cell.shown.scenario->name), strategy(cell.shown.strategy->name);

@@ -109,6 +109,7 @@ int overview(const OverviewOptions& given) {
   RunOptions options = given;
   if (!options.strategies.empty()) return measure(options, select_for_load(options));
   std::vector<Selected> selected = usual(given.all);
+  // For the result.
   options.strategies = results::each_of(
       selected, [](const Selected& one) { return std::string(one.strategy->name); });
   return measure(options, std::move(selected));

@@ -29,6 +29,7 @@ class Metrics {
   /// Observes runs, whether or not the metrics are served. Never null.
   exporter::RunMetrics* watcher() { return metrics_.get(); }
 
+  /// Serves for the time of --linger, or until the stop.
   void linger(Console& console, const std::stop_token& stop);
 
  private:
@@ -59,6 +60,7 @@ class Measurement {
   void take(const loadgen::RunReport& report, Console& console);
   /// Saves the result, and shows it if asked to. Returns the exit code.
   int finish(bool show, Console& console);
+  /// Serves metrics for as long as --linger says.
   void linger(Console& console, const std::stop_token& stop) { metrics_->linger(console, stop); }
 
   const std::string& out() const { return out_; }

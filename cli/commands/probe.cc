@@ -433,6 +433,7 @@ std::vector<Selected> select(const ProbeOptions& options) {
   return selected;
 }
 
+/// Reports how the probers ended. Returns the exit code.
 int end_probe(const std::vector<std::unique_ptr<Prober>>& probers, bool ran_out, Console& console) {
   if (std::ranges::all_of(probers, [](const auto& one) { return one->skipped().has_value(); })) {
     throw UsageError("nothing can run here: {}", *probers.front()->skipped());
@@ -450,6 +451,7 @@ int end_probe(const std::vector<std::unique_ptr<Prober>>& probers, bool ran_out,
   return exit_code_of(ending);
 }
 
+/// Probes all strategies side by side. Returns the exit code.
 int probe_all(const std::string& run_id, const std::vector<Selected>& selected, Common& common,
               const std::stop_token& stop) {
   std::vector<std::unique_ptr<Prober>> probers;

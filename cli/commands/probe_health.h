@@ -43,6 +43,7 @@ class ProbeHealth : public loadgen::ProgressObserver {
 
   void on_progress(const loadgen::Progress& progress) override;
   void on_warning(const std::string& line) override;
+  /// The store could not be reached.
   void on_unreachable(const std::string& why);
   /// What was found since the previous call, and the cause if anything was. A line every 10 s at
   /// most, unless `at_once`: call it without findings too.
@@ -51,6 +52,7 @@ class ProbeHealth : public loadgen::ProgressObserver {
   void on_connect(const std::optional<std::string>& failure);
 
   bool failing() const { return said_.has_value(); }
+  /// Writes a line of the log.
   void say(const std::string& what);
 
  private:

@@ -20,6 +20,7 @@ struct TourOptions {
   }
 };
 
+/// A run, and what its figures say.
 struct MeasuredStop {
   std::string_view title;
   std::vector<std::string> command;

@@ -22,6 +22,7 @@ struct Selected {
 /// Whether the pattern (a name, a glob or "all") matches this name.
 bool matches(const std::string& pattern, std::string_view name);
 
+/// `built` and the strategies that this build leaves out.
 std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built = all_strategies());
 
 /// The strategies that match these names and globs ("redis-*", "all"; none: all), in this order,
@@ -34,6 +35,7 @@ std::vector<Selected> select_strategies(const std::vector<std::string>& patterns
 std::vector<Selected> select_for_load(const LoadOptions& options,
                                       std::vector<const Descriptor*> built = all_strategies());
 
+/// The servers that the options ask for.
 deployment::Request request_of(const LoadOptions& options);
 
 /// Why the servers of this strategy cannot have this fault; empty if they can.

@@ -12,6 +12,7 @@
 
 namespace lockbench::cli {
 
+/// The known flaws of each strategy in the result's runs.
 results::KnownFlaws known_flaws(const results::Result& result);
 
 /// How stdout shows a result: with colors, width and UTF-8 as it supports them.
@@ -93,6 +94,7 @@ inline constexpr int kFine = 0, kUsage = 1, kErrors = 2, kExclusionBroken = 3, k
 /// The exit code that wins.
 int gravest(int a, int b);
 
+/// What decides the exit code.
 struct Ending {
   bool interrupted = false;
   bool exclusion_broken = false;  ///< by a strategy that promises it

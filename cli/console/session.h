@@ -61,6 +61,7 @@ class Session {
                                                std::vector<Selected>& selected,
                                                std::vector<results::Skipped>& skipped);
 
+  /// Warns of a build that distorts the figures.
   void warn_of_build();
 
   /// Says that there is nothing to save after the stop. Returns the exit code.

@@ -17,6 +17,7 @@ namespace lockbench::cli {
 
 using results::Format;
 
+/// Where a result goes and how it is shown.
 struct OutputOptions {
   std::string out;     ///< the result file; empty: results/runs/<id>.json
   std::string report;  ///< the result as a page; empty: none
@@ -49,6 +50,7 @@ void take_clients(const std::vector<std::string>& clients, const ServerUrls& ser
 /// How many ranks were launched; 1 without a launcher.
 int rank_count();
 
+/// Where the metrics go.
 struct MetricsOptions {
   std::optional<exporter::ListenAddress> listen;
   Duration linger{};
@@ -59,6 +61,7 @@ struct MetricsOptions {
   void declare(OptionList& options);
 };
 
+/// For the commands that put servers under load.
 struct LoadOptions {
   std::vector<std::string> strategies;  ///< names and globs as given; none: all
   std::vector<std::string> programs;    ///< of --client; their names are added to the strategies
@@ -125,6 +128,7 @@ inline constexpr Duration kMaxDurationOfIterations = std::chrono::hours(1);
 /// this long.
 inline constexpr Duration kLongestByDefault = std::chrono::seconds(10);
 
+/// --history of the commands that take it.
 void declare_history(OptionList& options, std::string& history);
 
 /// The options of a command, bound to `values`, which must outlive the list.

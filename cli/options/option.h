@@ -82,15 +82,19 @@ struct Option {
 
   /// Parses a value as it was given: a list of values, or the "@FILE" of a secret.
   tl::expected<void, std::string> set(const std::string& text);
+  /// Its key in the result file.
   std::string key() const;
+  /// What help says about it, in one line.
   std::string description() const;
 };
 
+/// Marks an option as usual.
 inline Option& usual(Option& option) {
   option.usual = true;
   return option;
 }
 
+/// How values of type T are read and written.
 template <class T>
 struct ValueType {
   std::function<tl::expected<T, std::string>(const std::string&)> parse;
@@ -283,6 +287,7 @@ auto parsed(Parse parse) {
   return parsed(std::move(parse), [](const std::string& text) { return text; });
 }
 
+/// A list without duplicates.
 template <class T>
 ValueType<T> each_once(ValueType<T> type) {
   type.unique = true;
@@ -313,6 +318,7 @@ ValueType<T> one_of(const std::vector<std::pair<std::string_view, T>>& choices) 
 
 // The TOML file, and other sources of values.
 
+/// Values as text, by the name of their option.
 using GivenValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 /// Whether both paths lead to the same file, so that one output would replace the other. False for

@@ -151,6 +151,7 @@ constexpr const char* kNoList = "is not a list";
 /// Reads a document up to the first problem.
 class Reader {
  public:
+  /// What is wrong with a value, and where it is.
   struct Problem {
     std::string what, where{};
   };

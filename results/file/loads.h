@@ -23,6 +23,7 @@ auto grouped(const std::vector<Item>& items, KeyOf key_of) {
   return groups;
 }
 
+/// The keys of these groups.
 template <class Groups>
 auto keys_of(const Groups& groups) {
   return each_of(groups, [](const auto& group) { return group.first; });
@@ -40,6 +41,7 @@ bool is_swept(const Result& result, const std::string& option);
 /// Whether one of them had.
 bool is_sweep(const Result& result);
 
+/// Whether some runs had different loads.
 bool loads_differ(const Result& result);
 
 /// Whether runs had different loads that each answer their own question, unlike an experiment's.

@@ -183,6 +183,7 @@ struct ObservedCounts {
   std::uint64_t most_waiting = 0;   ///< most clients that waited at the same time so far
 };
 
+/// The counts, and the present state.
 struct ObservedFigures : ObservedCounts {
   std::uint64_t held_now = 0;
   std::uint64_t without_ttl_now = 0;      ///< of those held now

@@ -55,6 +55,7 @@ struct Nodes {
   bool operator==(const Nodes&) const = default;
 };
 
+/// What clients did in a run.
 struct Load {
   std::string name;  ///< "demand"; empty: none
   std::uint64_t clients = 0;
@@ -103,6 +104,7 @@ struct ByMode {
   Distribution exclusive, shared;
 };
 
+/// Sections that take several locks.
 struct Transactions {
   double locks_per_second = 0;  ///< granted, also to attempts that did not get all
   std::uint64_t aborts = 0;     ///< attempts that did not get all locks
@@ -113,6 +115,7 @@ struct Transactions {
   Distribution acquire, acquire_service;
 };
 
+/// Renewal of held leases by a timer.
 struct Renewal {
   std::uint64_t renewals = 0;  ///< renewals that prolonged a lease
   std::uint64_t failures = 0;  ///< renewals without a usable answer
@@ -128,6 +131,7 @@ struct NodeVotes {
   std::uint64_t failed = 0;  ///< no answer in time, or not sent to a node that is down
 };
 
+/// A lock on several independent nodes.
 struct Quorum {
   std::uint64_t nodes = 0;
   std::vector<NodeVotes> votes;
@@ -137,6 +141,7 @@ struct Quorum {
   Distribution validity;                   ///< left at the grant
 };
 
+/// A lock that waits until replicas acknowledge it.
 struct Replication {
   std::uint64_t replicas = 0;  ///< how many must acknowledge
   std::uint64_t refusals = 0;  ///< locks released again, as too few acknowledged in time
@@ -238,6 +243,7 @@ struct Generator {
   std::optional<double> busiest_thread_share;  ///< with fibers: CPU of the busiest, of one core
 };
 
+/// One process of a run on several hosts.
 struct Rank {
   std::uint64_t rank = 0;
   std::string host;

@@ -150,6 +150,7 @@ class Page {
     return "<div class=\"scroll\" tabindex=\"0\">" + picture + "</div>\n";
   }
 
+  /// The events of each play, by scenario.
   void add_plays(const std::vector<Hazard>& hazards) {
     std::string scenarios;
     std::size_t left_out = 0;
@@ -196,6 +197,7 @@ class Page {
     }
   }
 
+  /// How the result was made.
   void add_facts(const Source& source) {
     const Result& result = source.result;
     if (!result.command.empty()) {

@@ -25,6 +25,7 @@ std::string to_page(std::span<const Source> sources, const std::string& nonce);
 /// client treats the lock as its own. Rows in which several clients do are red. At most 100 events.
 std::string timeline_svg(const Hazard& hazard);
 
+/// A fresh nonce.
 std::string make_nonce();
 
 }  // namespace lockbench::results::report

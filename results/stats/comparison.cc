@@ -68,6 +68,7 @@ std::vector<StrategyRuns> strategies_of(const Result& result, bool with_invalid)
   return strategies;
 }
 
+/// One figure of one strategy, and its finding.
 struct Item {
   ComparedFigure figure;
   std::vector<double> a, b;  ///< by repetition; logarithms where relative
@@ -118,6 +119,7 @@ Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigur
   return item;
 }
 
+/// A figure, and the side on which a difference is tested.
 struct Test {
   Item* item;
   Side side;
@@ -233,6 +235,7 @@ Gate judged(const Regression& gate, const Item& item, std::size_t place, double 
   return made;
 }
 
+/// The figures that A and B are compared by, and the gates on them.
 class Pairing {
  public:
   Pairing(const ComparisonOptions& options, ResultComparison& comparison)
@@ -362,6 +365,7 @@ void add_doubts(const Result& result, std::string_view name, const ComparisonOpt
   }
 }
 
+/// Notes the figures that are lower bounds.
 void note_lower_bounds(ResultComparison& comparison) {
   std::set<std::string_view> figures;
   for (const Difference& one : comparison.differences) {

@@ -10,6 +10,7 @@ namespace lockbench::results {
 /// with so few repetitions and so many figures in the family.
 enum class Finding { none_shown, better, worse, higher, lower, too_few, not_in_a, not_in_b };
 std::string_view to_string(Finding finding);
+/// Whether the difference is significant.
 bool is_shown(Finding finding);
 
 /// With fewer repetitions on a side, no permutation is rare enough to be significant.
@@ -43,6 +44,7 @@ struct ComparisonOptions {
   bool with_invalid = false;  ///< invalid runs count too
 };
 
+/// The outcome of a gate for one strategy.
 struct Gate {
   enum class Outcome {
     kept,

@@ -162,6 +162,7 @@ bool is_count(std::string_view path) {
          std::ranges::any_of(kRunCounts, [&](const auto& count) { return path == count.name; });
 }
 
+/// Whether the figure is a time of a distribution.
 bool is_time(std::string_view path) {
   constexpr std::array<std::string_view, 9> kTimes{"mean", "stddev", "min",  "p50", "p90",
                                                    "p95",  "p99",    "p999", "max"};

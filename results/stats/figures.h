@@ -43,6 +43,7 @@ std::vector<PercentileStep> percentile_steps(const Distribution& distribution);
 
 enum class Good { higher, lower, unknown };
 
+/// A figure that results are compared by.
 struct ComparedFigure {
   std::string path;
   Unit unit = Unit::number;

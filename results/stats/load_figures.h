@@ -50,6 +50,7 @@ struct StrategyLoads {
   std::vector<const Run*> runs;
   std::map<std::string, std::vector<Load>, std::less<>> points;  ///< see points_of()
 
+  /// How many points the load has.
   std::size_t points_of(std::string_view load) const;
   std::vector<const Run*> runs_of(std::string_view load) const;
   /// Under the n-th point of a load; empty if there is no such point.

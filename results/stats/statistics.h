@@ -47,6 +47,7 @@ std::optional<Interval> mean_interval(std::span<const double> sample, double noi
 Interval bootstrap_interval(std::span<const double> a, std::span<const double> b,
                             double confidence);
 
+/// Which differences of B from A are tested.
 enum class Side { both, above, below };
 
 /// The probability that the means of A and B are at least as far apart on that side if the values

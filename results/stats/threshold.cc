@@ -127,6 +127,7 @@ constexpr double kBeyondPercentile = 10;
 /// 95 % quantile of a normal distribution.
 constexpr double kQuantile95 = 1.6448536269514722;
 
+/// A percentile of one of a run's distributions.
 struct Percentile {
   Distribution Run::*of = nullptr;
   double share = 0;

@@ -7,6 +7,7 @@ namespace lockbench::results {
 
 // The output formats of a table, and of a distribution. JSON is the result file's own format.
 
+/// How text for a terminal looks.
 struct TextStyle {
   bool color = false;                ///< ANSI colors
   bool ascii = false;                ///< for a locale without UTF-8: "us" for "µs"

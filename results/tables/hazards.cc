@@ -61,6 +61,7 @@ constexpr std::array kOutcomes{
                 "–"},
 };
 
+/// Null for an unknown outcome.
 const OutcomeWord* find_outcome(std::string_view name) {
   const auto* const found = std::ranges::find(kOutcomes, name, &OutcomeWord::name);
   return found == kOutcomes.end() ? nullptr : found;
@@ -93,6 +94,7 @@ Cell cell_of(const Hazard& hazard) {
   return {text, outcome->tone};
 }
 
+/// Strategies that share a column.
 struct Strategies {
   Names names;
   std::vector<Cell> cells;  ///< one for each scenario; without text if the scenario was not played

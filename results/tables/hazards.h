@@ -5,6 +5,7 @@
 
 namespace lockbench::results {
 
+/// One row for each scenario and strategy.
 Table hazard_table(const std::vector<Hazard>& hazards);
 
 struct MatrixStyle {
@@ -20,6 +21,7 @@ std::vector<Block> hazard_blocks(const std::vector<Hazard>& hazards, const Matri
 /// Why each lock failed, a line for each scenario, outcome and reason.
 std::vector<Sentence> hazard_failures(const std::vector<Hazard>& hazards);
 
+/// A line for each event.
 std::string timeline_text(const std::vector<HazardEvent>& events);
 /// One play: its events, outcome and evidence.
 std::string explain(const Hazard& hazard);

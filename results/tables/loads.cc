@@ -20,6 +20,7 @@ std::string successor(const KnownFlaws& flaws, const std::string& strategy) {
   return found == flaws.end() ? "" : found->second.superseded_by;
 }
 
+/// The runs of one strategy under one load.
 struct Row {
   const StrategyLoads* strategy = nullptr;
   std::string load;
@@ -58,6 +59,7 @@ Cell valid_share(const Row& row) {
   return {fmt::format("{} of {} valid", fewest, of), Tone::doubtful};
 }
 
+/// The median of a figure over the repetitions of a point.
 RowField at_point(Column shown, std::size_t point, std::string path) {
   return {std::move(shown), [point, path = std::move(path)](const Row& row) {
             return shown_figure(row, point, path);
@@ -212,6 +214,7 @@ struct Ranked {
   LoadFigure figure;
 };
 
+/// The figures of these strategies, lowest first.
 template <class FigureOf>
 std::vector<Ranked> ranked(const std::vector<const StrategyLoads*>& strategies,
                            FigureOf figure_of) {

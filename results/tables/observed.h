@@ -129,6 +129,7 @@ inline constexpr auto kFamilyRows = std::to_array<FamilyRow>({
 
 /// A row for each family of locks, in the order of the file. The result must be of a watch.
 Table observed_table(const Result& result);
+/// The locks that hurt most.
 Table lock_table(const std::vector<ObservedLock>& locks);
 /// The servers, and how well they could be seen.
 Table source_table(const std::vector<ObservedSource>& sources);

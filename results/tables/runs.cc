@@ -144,6 +144,7 @@ auto cost_of(std::optional<Cost> Costs::*member, Unit unit) {
   };
 }
 
+/// Grants as a share of the acquisitions that ended.
 Cell granted_share(const Group& group) {
   double granted = 0, ended = 0;
   for (const Run* run : group.runs) {
@@ -319,6 +320,7 @@ struct RankRow : Rank {
   std::string run;
 };
 
+/// Remarks on a rank.
 Cell remark(const RankRow& row) {
   std::vector<std::string> words;
   if (row.lost) words.emplace_back("lost");

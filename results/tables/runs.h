@@ -16,6 +16,7 @@ using KnownFlaws = std::map<std::string, KnownFlaw, std::less<>>;
 
 /// One row for each strategy, in the order of their first runs: repetitions are merged.
 Table run_table(const Result& result, const KnownFlaws& flaws);
+/// One row for each run.
 Table table_of_each_run(const Result& result, const KnownFlaws& flaws);
 
 /// Of a sweep: one row for each strategy at each point of this load, by clients and rate.
@@ -41,6 +42,7 @@ Cell worst_client_cell(Cell p99, const std::vector<const Run*>& runs);
 /// tell.
 bool is_full(const std::vector<const Run*>& runs);
 
+/// The worst verdict of these runs.
 Cell verdict_cell(const std::vector<const Run*>& runs);
 
 /// Conclusions from the figures, in plain sentences: which strategies are safe, cheapest and
@@ -55,6 +57,7 @@ std::vector<std::string> experiment_findings(const Result& result);
 /// "none shown", "4.0 % ± 2.8 %"; "4.0 %" without an interval.
 Cell cost_cell(const Cost& cost, Unit unit);
 
+/// One row for each strategy.
 Table capacity_table(const std::vector<Capacity>& capacities);
 /// The rates kept and missed, the limit and the planned rate, in a line each.
 std::vector<std::string> findings(const Capacity& capacity);

@@ -157,6 +157,7 @@ void add_violations(const Result& result, Sentences& lines) {
   }
 }
 
+/// Locks that cannot carry the rate that was asked for.
 void add_full(const Result& result, Sentences& lines) {
   Texts names;
   for (const auto& [strategy, runs] : grouped(result.runs, &Run::strategy)) {
@@ -207,6 +208,7 @@ Kind kind_of(const Result& result) {
   return result.capacity ? Kind::capacity : Kind::runs;
 }
 
+/// The table for people.
 Table main_table(const Result& result, const KnownFlaws& flaws) {
   const Kind kind = kind_of(result);
   if (kind == Kind::observed) return observed_table(result);

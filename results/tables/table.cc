@@ -23,6 +23,7 @@ bool says_something(const Cell& cell) {
   return text == nullptr ? std::holds_alternative<bool>(cell.value) : !text->empty();
 }
 
+/// The columns at these places, in this order.
 Table with_columns(const Table& table, const std::vector<std::size_t>& places) {
   const auto those = [&](const auto& all) {
     return each_of(places, [&](std::size_t place) { return all[place]; });

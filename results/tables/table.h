@@ -99,6 +99,7 @@ struct Field {
   std::function<Cell(const Row&)> cell;
 };
 
+/// The cell with its text.
 Cell finished(const Column& column, Cell cell);
 
 template <class Row>

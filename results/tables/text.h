@@ -43,6 +43,7 @@ std::string ascii(std::string_view text);
 /// "a, b and c"; of more than `most` names: "a, b and 7 more".
 std::string listed(const std::vector<std::string>& names, std::size_t most = 8);
 
+/// The words between commas.
 std::vector<std::string> split_at_commas(std::string_view text);
 
 /// ": did you mean a, b?" with the names that `wrong` is a part or a misspelling of: at most three,
