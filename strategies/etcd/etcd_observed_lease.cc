@@ -44,15 +44,6 @@ class Records : public VersionedStore {
   Connection etcd_;
 };
 
-class EtcdObservedLease : public ObservedLease {
- public:
-  explicit EtcdObservedLease(const Context& context)
-      : ObservedLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
-                                   const Timeouts& timeouts, Env& env) {
-          return std::make_unique<Records>(endpoint, timeouts, env);
-        }) {}
-};
-
 const Registration etcd_observed_lease(with_known_hazards({
     .name = "etcd-observed-lease",
     .backend = "etcd",
@@ -65,7 +56,7 @@ const Registration etcd_observed_lease(with_known_hazards({
     .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (through the API server)",
                    "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true}},
     .traits = observed_traits(),
-    .make = construct<EtcdObservedLease>,
+    .make = make_lease_on<ObservedLease, Records, parse_endpoint>,
     .key_suffixes = {"", "/record"},
 }));
 

@@ -75,15 +75,6 @@ class Rows : public VersionedStore {
   Session session_;
 };
 
-class PostgresObservedLease : public ObservedLease {
- public:
-  explicit PostgresObservedLease(const Context& context)
-      : ObservedLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
-                                   const Timeouts& timeouts, Env& env) {
-          return std::make_unique<Rows>(endpoint, timeouts, env);
-        }) {}
-};
-
 const Registration postgres_observed_lease(with_known_hazards({
     .name = "postgres-observed-lease",
     .backend = "postgres",
@@ -100,7 +91,7 @@ const Registration postgres_observed_lease(with_known_hazards({
                   {"Java", "amazon-dynamodb-lock-client (on DynamoDB)",
                    "leaseDuration = {ttl}, heartbeatPeriod", Reentry::none, true}},
     .traits = observed_traits(),
-    .make = construct<PostgresObservedLease>,
+    .make = make_lease_on<ObservedLease, Rows, parse_endpoint>,
 }));
 
 }  // namespace
