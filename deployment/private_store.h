@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "deployment/failure.h"
-#include "strategies/descriptor.h"
 #include "strategies/duration.h"
-#include "strategies/named.h"
+#include "strategies/registry.h"
 #include "testbed/process/clock_shim.h"
 #include "testbed/proxy/mesh.h"
 #include "testbed/proxy/proxy.h"

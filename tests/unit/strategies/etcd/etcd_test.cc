@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "strategies/etcd/chubby.h"
 #include "strategies/etcd/client/channel.h"
+#include "strategies/etcd/lock.h"
 
 namespace lockbench::etcd {
 namespace {
