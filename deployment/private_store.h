@@ -14,7 +14,7 @@
 #include "deployment/failure.h"
 #include "strategies/duration.h"
 #include "strategies/registry.h"
-#include "testbed/process/clock_shim.h"
+#include "testbed/process/shims.h"
 #include "testbed/proxy/mesh.h"
 #include "testbed/proxy/proxy.h"
 #include "testbed/servers/authority.h"

@@ -9,7 +9,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "testbed/process/clock_shim.h"
+#include "testbed/process/shims.h"
 #include "testbed/proxy/mesh.h"
 #include "testbed/servers/authority.h"
 #include "testbed/servers/machine.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "testbed/process/sync_shim.h"
+#include "testbed/process/shims.h"
 #include "testbed/servers/kinds.h"
 
 namespace lockbench::testbed {

@@ -1,4 +1,4 @@
-#include "testbed/process/clock_shim.h"
+#include "testbed/process/shims.h"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
