@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "testbed/failure.h"
-#include "testbed/process/shims.h"
 #include "testbed/process/process_tree.h"
+#include "testbed/process/shims.h"
 #include "testbed/servers/authority.h"
 #include "testbed/servers/ports.h"
 
