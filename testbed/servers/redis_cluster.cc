@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "testbed/process/parallel.h"
@@ -18,6 +19,12 @@ bool says(const Server& server, std::string_view command, std::string_view line)
 }
 
 std::string id_of(const Server& server) { return ask_redis_text(server, "CLUSTER MYID"); }
+
+/// What the answer to CLUSTER INFO says of it.
+std::string said_of(const std::string& info, std::string_view what) {
+  const std::size_t at = info.find(what);
+  return at == std::string::npos ? "" : info.substr(at, info.find("\r\n", at) - at);
+}
 
 /// Whether, by this server, the one with the id is a primary with slots: "<id> address master - 0
 /// 1700000000000 2 connected 0-5461".
@@ -49,8 +56,13 @@ std::string RedisCluster::url() const {
 }
 
 std::string RedisCluster::missing() const {
+  // A server that does not know the newest epoch would take over a slot with an old one, and lose
+  // it.
+  std::set<std::string> newest, own;
   for (const Server* server : servers()) {
     const std::string known = ask_redis_text(*server, "CLUSTER INFO");
+    newest.insert(said_of(known, "cluster_current_epoch:"));
+    own.insert(said_of(known, "cluster_my_epoch:"));
     for (const char* line : {"cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:6",
                              "cluster_size:3"}) {
       if (known.find(line) == std::string::npos) {
@@ -58,6 +70,9 @@ std::string RedisCluster::missing() const {
       }
     }
   }
+  if (newest.size() > 1) return "the servers know different epochs";
+  // A replica's is that of its primary.
+  if (own.size() != kShards) return "the epochs of the primaries are not distinct";
   for (const auto& replica : replicas_) {
     if (!says(*replica, "INFO replication", "master_link_status:up")) {
       return fmt::format("{} follows no primary", replica->address());
@@ -151,6 +166,7 @@ Done RedisCluster::move_slot(int slot) {
     for (Server* server : {&next(slot), &primary(shard_of(slot))}) {
       tell_redis(*server, fmt::format("CLUSTER SETSLOT {} NODE {}", slot, id));
     }
+    need(await_ok());
   });
 }
 
