@@ -12,7 +12,7 @@ class Add : public TimedLease {
   explicit Add(const Context& context)
       : TimedLease(context),
         memcached_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(),
-                   env()) {}
+                   context.env) {}
 
   StoreResult<void> connect() override { return memcached_.connect(); }
 
@@ -95,6 +95,15 @@ class Items : public VersionedStore {
   Connection memcached_;
 };
 
+class AddCas : public ConditionalLease {
+ public:
+  explicit AddCas(const Context& context)
+      : ConditionalLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
+                                      const Timeouts& timeouts, Env& env) {
+          return std::make_unique<Items>(endpoint, timeouts, env);
+        }) {}
+};
+
 const Registration memcached_add_cas(with_known_hazards({
     .name = "memcached-add-cas",
     .backend = "memcached",
@@ -110,7 +119,7 @@ const Registration memcached_add_cas(with_known_hazards({
                .renew_check = OwnerCheck::atomic,
                .ttl_in_seconds = true,
                .kept_longer = kKeptLonger},
-    .make = make_lease_on<ConditionalLease, Items, parse_endpoint>,
+    .make = construct<AddCas>,
 }));
 
 }  // namespace

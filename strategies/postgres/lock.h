@@ -22,20 +22,18 @@ struct Grant {
 /// Such a lease does not expire: it is lost when the client finds the connection lost.
 class ServerQueueLock : public LockStrategy {
  public:
-  /// Uses the first PostgreSQL endpoint.
-  explicit ServerQueueLock(const Context& context)
-      : env_(context.env),
-        session_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(), env_) {}
+  explicit ServerQueueLock(const Context& context) : env_(context.env) {}
 
-  StoreResult<void> connect() override { return session_.connect(); }
   AcquireResult acquire(const AcquireRequest& request) override;
 
  protected:
+  /// The session for the next lock.
+  virtual Session& session() = 0;
   /// Before each attempt: settings of the session, its schema and, if it waits, lock_timeout.
   virtual StoreResult<void> prepare(const AcquireRequest& request, bool may_wait);
   /// Waits for the lock if `may_wait`, after prepare().
   virtual StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) = 0;
-  /// Called after the session was granted the lock of `lease`.
+  /// Called after session() was granted the lock of `lease`.
   virtual void granted(const Lease& lease) = 0;
 
   StoreResult<Grant> attempt(const AcquireRequest& request, bool may_wait);
@@ -45,11 +43,9 @@ class ServerQueueLock : public LockStrategy {
   std::int64_t lock_timeout(TimePoint deadline);
 
   Env& env() { return env_; }
-  Session& session() { return session_; }
 
  private:
   Env& env_;
-  Session session_;
 };
 
 /// Converts the answer of a statement that returns a fencing number if it is granted.

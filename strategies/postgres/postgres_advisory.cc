@@ -45,7 +45,12 @@ const Statements& statements(Mode mode) { return mode == Mode::shared ? shared :
 /// ends with the session.
 class Advisory : public ServerQueueLock {
  public:
-  using ServerQueueLock::ServerQueueLock;
+  explicit Advisory(const Context& context)
+      : ServerQueueLock(context),
+        session_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(), env()) {
+  }
+
+  StoreResult<void> connect() override { return session_.connect(); }
 
   ReleaseResult release(const Lease& lease) override {
     // The server does not distinguish the leases of one session.
@@ -53,14 +58,14 @@ class Advisory : public ServerQueueLock {
     if (!held) return {ReleaseOutcome::not_owner, {}};
     const Lock lock{advisory_number(lease.key), lease.mode};
     const auto answer = unlock(lock, lease.key);
-    session().unbind(lease.state);
+    session_.unbind(lease.state);
     if (!answer) {
       after_failure(lock, lease.key);
       return {ReleaseOutcome::failed, answer.error().message};
     }
     const bool released = answer->value == "t";
     if (answer->done() && !released && answer->value != "f") {
-      return {ReleaseOutcome::failed, session().not_understood("t or f", *answer).value().message};
+      return {ReleaseOutcome::failed, session_.not_understood("t or f", *answer).value().message};
     }
     settle_doubts(lock, lease.key);
     if (released) return {ReleaseOutcome::released, {}};
@@ -69,10 +74,12 @@ class Advisory : public ServerQueueLock {
   }
 
  protected:
+  Session& session() override { return session_; }
+
   /// A statement with the lock's number as its parameter.
   virtual StoreResult<Answer> ask(const Statement& statement, std::string_view key,
                                   const std::string& number, const Patience& patience) {
-    return session().call(statement, key, {&number, 1}, patience);
+    return session_.call(statement, key, {&number, 1}, patience);
   }
 
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
@@ -89,11 +96,11 @@ class Advisory : public ServerQueueLock {
                           answer->kind == Answer::Kind::deadlock)) {
       take_back(lock, request.key);
     }
-    return to_grant(answer, session());
+    return to_grant(answer, session_);
   }
 
   void granted(const Lease& lease) override {
-    session().bind(lease.state);
+    session_.bind(lease.state);
     held_.emplace(lease.state, Lock{advisory_number(lease.key), lease.mode});
   }
 
@@ -109,7 +116,7 @@ class Advisory : public ServerQueueLock {
   /// hold a lock without a lease of this client.
   void after_failure(const Lock& lock, std::string_view key) {
     std::erase_if(held_, [](const auto& lease) { return lease.first->lost_at().has_value(); });
-    if (held_.empty()) return session().close();
+    if (held_.empty()) return session_.close();
     take_back(lock, key);
   }
 
@@ -135,6 +142,7 @@ class Advisory : public ServerQueueLock {
     });
   }
 
+  Session session_;
   std::map<std::shared_ptr<LeaseState>, Lock> held_;  ///< by lease
   std::multiset<Lock> doubts_;                        ///< see take_back()
 };

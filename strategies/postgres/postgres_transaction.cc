@@ -57,13 +57,18 @@ const Statement try_advisory_lock{
 /// deadlocks: each stays taken until the last of them is released.
 class TransactionLock : public ServerQueueLock {
  public:
-  using ServerQueueLock::ServerQueueLock;
+  explicit TransactionLock(const Context& context)
+      : ServerQueueLock(context),
+        session_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(), env()) {
+  }
+
+  StoreResult<void> connect() override { return session_.connect(); }
 
   ReleaseResult release(const Lease& lease) override {
     if (held_.erase(lease.token) == 0) return {ReleaseOutcome::not_owner, {}};
     if (lease.state->lost_at()) return {ReleaseOutcome::not_owner, {}};
     if (!held_.empty()) {
-      session().unbind(lease.state);
+      session_.unbind(lease.state);
       return {ReleaseOutcome::released, {}};
     }
     return end(lease);
@@ -74,12 +79,14 @@ class TransactionLock : public ServerQueueLock {
 
   /// Begins the transaction, or for a `further` lock sets a savepoint in it.
   virtual StoreResult<Answer> begin_for(const AcquireRequest& request, bool further) {
-    return ask(session(), further ? set_savepoint : begin, request);
+    return ask(session_, further ? set_savepoint : begin, request);
   }
   /// Locks within the transaction, and draws a fencing number. No row: the lock was not granted.
   virtual StoreResult<Answer> lock(const AcquireRequest& request, bool may_wait) = 0;
   /// If there was no row: whether there is one now.
   virtual StoreResult<bool> make_row(const AcquireRequest& /*request*/) { return false; }
+
+  Session& session() override { return session_; }
 
   StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) override {
     std::erase_if(held_, [](const auto& lease) { return lease.second->lost_at().has_value(); });
@@ -94,7 +101,7 @@ class TransactionLock : public ServerQueueLock {
   }
 
   void granted(const Lease& lease) override {
-    session().bind(lease.state);
+    session_.bind(lease.state);
     held_.emplace(lease.token, lease.state);
   }
 
@@ -113,21 +120,21 @@ class TransactionLock : public ServerQueueLock {
  private:
   /// COMMIT; the server answers ROLLBACK if the transaction had failed.
   ReleaseResult end(const Lease& lease) {
-    const auto answer = session().call(commit, lease.key, {});
-    session().unbind(lease.state);
+    const auto answer = session_.call(commit, lease.key, {});
+    session_.unbind(lease.state);
     if (!answer) {
       // An open transaction ends with the connection.
-      session().close();
+      session_.close();
       return {ReleaseOutcome::failed, answer.error().message};
     }
     if (answer->done() && answer->tag == "COMMIT") return {ReleaseOutcome::released, {}};
     if (answer->done() && answer->tag != "ROLLBACK") {
       return {ReleaseOutcome::failed,
-              session().not_understood("COMMIT or ROLLBACK", *answer).value().message};
+              session_.not_understood("COMMIT or ROLLBACK", *answer).value().message};
     }
     lease.state->mark_lost(env().now());
     // A rollback takes back what was set in the transaction.
-    session().close();
+    session_.close();
     return {ReleaseOutcome::not_owner, {}};
   }
 
@@ -138,17 +145,17 @@ class TransactionLock : public ServerQueueLock {
     const auto begun = begin_for(request, further);
     if (!begun) return leave_failed(begun.error());
     // Outside a transaction the lock would last for the statement only.
-    if (!begun->done()) return session().not_understood("BEGIN", *begun);
+    if (!begun->done()) return session_.not_understood("BEGIN", *begun);
     const auto locked = lock(request, may_wait);
     if (!locked) return leave_failed(locked.error());
     if (!locked->done() || locked->rows == 0) {
-      if (auto ended = ask(session(), further ? rollback_to : rollback, request); !ended) {
+      if (auto ended = ask(session_, further ? rollback_to : rollback, request); !ended) {
         return leave_failed(ended.error());
       }
       if (locked->done()) return std::nullopt;
-      return to_grant(locked, session());
+      return to_grant(locked, session_);
     }
-    auto numbered = to_grant(locked, session());
+    auto numbered = to_grant(locked, session_);
     if (!numbered) return leave_failed(numbered.error());
     return numbered;
   }
@@ -158,10 +165,11 @@ class TransactionLock : public ServerQueueLock {
   tl::unexpected<StoreError> leave_failed(const StoreError& error) {
     const bool goes_on = holds_any() && error.kind == StoreError::Kind::rejected;
     // An open transaction ends with the connection.
-    if (!goes_on || !session().call(rollback_to, {}, {})) session().close();
+    if (!goes_on || !session_.call(rollback_to, {}, {})) session_.close();
     return tl::unexpected(error);
   }
 
+  Session session_;
   std::unordered_map<std::string, std::shared_ptr<LeaseState>> held_;  ///< by token
 };
 
