@@ -2,7 +2,7 @@
 install(TARGETS lockbench COMPONENT program)
 # What find_beside() looks for.
 set(parts ${CMAKE_INSTALL_LIBEXECDIR}/lockbench)
-install(TARGETS lockbench-supervisor lockbench_clock_shim lockbench_hosts_shim COMPONENT program
+install(TARGETS lockbench-supervisor lockbench_clock_shim lockbench_hosts_shim lockbench_sync_shim COMPONENT program
         RUNTIME DESTINATION ${parts} LIBRARY DESTINATION ${parts})
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
@@ -31,7 +31,7 @@ install(FILES ${completions}/lockbench.fish DESTINATION ${CMAKE_INSTALL_DATADIR}
 
 # All that an installation needs: `cmake --install` builds nothing.
 add_custom_target(installable)
-add_dependencies(installable lockbench lockbench_manual lockbench-supervisor lockbench_clock_shim lockbench_hosts_shim)
+add_dependencies(installable lockbench lockbench_manual lockbench-supervisor lockbench_clock_shim lockbench_hosts_shim lockbench_sync_shim)
 if(LOCKBENCH_METRICS)
   add_dependencies(installable lockbench_embed)
 endif()

@@ -1,6 +1,5 @@
 #include "deployment/private_store.h"
-#include "strategies/etcd/chubby.h"
-#include "strategies/etcd/client/connection.h"
+#include "strategies/etcd/lock.h"
 #include "testbed/servers/kinds.h"
 
 namespace lockbench::deployment {

@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "deployment/failure.h"
-#include "strategies/descriptor.h"
 #include "strategies/duration.h"
-#include "strategies/named.h"
-#include "testbed/process/clock_shim.h"
+#include "strategies/registry.h"
+#include "testbed/process/shims.h"
 #include "testbed/proxy/mesh.h"
 #include "testbed/proxy/proxy.h"
 #include "testbed/servers/authority.h"

@@ -6,7 +6,7 @@
 #include "deployment/private_store.h"
 #include "strategies/redis/client/cluster.h"
 #include "testbed/process/parallel.h"
-#include "testbed/process/sync_shim.h"
+#include "testbed/process/shims.h"
 #include "testbed/servers/redis_cluster.h"
 #include "testbed/servers/redis_group.h"
 

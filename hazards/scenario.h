@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "deployment/private_store.h"
-#include "strategies/named.h"
+#include "strategies/registry.h"
 
 namespace lockbench::hazards {
 

@@ -71,80 +71,91 @@ class ConditionalRenewals : public RenewalChannel {
 
 }  // namespace
 
-ConditionalLease::ConditionalLease(const Context& context, MakeStore make, const LeaseForm& form)
-    : env_(context.env),
-      services_(context.services),
-      options_(context.options),
-      waiting_(context.waiting),
-      renewing_(context.renewing),
-      url_(context.urls.empty() ? "" : context.urls.front()),
-      make_(std::move(make)),
-      form_(form),
-      store_(make_(options_.timeouts(), env_)) {}
-
-AcquireResult ConditionalLease::acquire(const AcquireRequest& request) {
+AcquireResult TimedLease::acquire(const AcquireRequest& request) {
   AcquireResult result = retry_with_token(
-      request, env_, waiting(request),
+      request, env(), waiting(request),
       [&](const AcquireRequest& once, Lease& lease) { return take(once, lease); },
-      [&](const Lease& lease, const std::stop_token& stop) {
-        return change_own(*store_, form_, lease.key, lease.token, std::nullopt, stop);
-      });
-  if (result.lease && renewing_) keep_renewed(*result.lease, request.ttl);
+      [&](const Lease& lease, const std::stop_token& stop) { return take_back(lease, stop); });
+  if (result.lease && context_.renewing) keep_renewed(*result.lease, request.ttl);
   return result;
 }
+
+ReleaseResult TimedLease::release(const Lease& lease) {
+  if (lease.renewal) lease.renewal->stop();
+  return to_release_result(give_back(lease));
+}
+
+RenewResult TimedLease::renew(const Lease& lease, Duration ttl) {
+  if (auto refused = refused_renewal(ttl)) return *std::move(refused);
+  const auto valid = valid_for(ttl);
+  if (!valid) return {RenewOutcome::failed, valid.error().message};
+  const TimePoint asked_at = env().now();
+  return to_renew_result(extend(lease, ttl), lease, env(), asked_at, *valid);
+}
+
+void TimedLease::keep_renewed(Lease& lease, Duration ttl) {
+  RenewalScheduler& scheduler = renewal_scheduler(context_.services);
+  const Duration timeout = renewal_timeout(ttl / 3, options().command_timeout);
+  const std::string channel =
+      fmt::format("{} lease {} {}", context_.urls.empty() ? "" : context_.urls.front(),
+                  renewal_kind(), timeout.count());
+  scheduler.provide_channel(channel, [&](Env& env) { return make_renewals(timeout, env); });
+  RenewalOrder order = order_for(ttl);
+  order.key = lease.key;
+  order.token = lease.token;
+  order.state = lease.state;
+  order.granted_at = lease.state->confirmed_at();
+  order.ttl = ttl;
+  order.timing = *context_.renewing;
+  order.cap = options().renew_cap;
+  order.channels = {channel};
+  lease.renewal = scheduler.keep(std::move(order));
+}
+
+ConditionalLease::ConditionalLease(const Context& context, MakeStore make, const LeaseForm& form)
+    : TimedLease(context),
+      make_(std::move(make)),
+      form_(form),
+      store_(make_(options().timeouts(), env())) {}
 
 StoreResult<bool> ConditionalLease::take(const AcquireRequest& request, Lease& lease) {
   return grant(request, lease.token, nullptr, lease);
 }
 
+StoreResult<bool> ConditionalLease::take_back(const Lease& lease, const std::stop_token& stop) {
+  return change_own(*store_, form_, lease.key, lease.token, std::nullopt, stop);
+}
+
+StoreResult<bool> ConditionalLease::extend(const Lease& lease, Duration ttl) {
+  return change_own(*store_, form_, lease.key, lease.token, ttl, {});
+}
+
+StoreResult<Duration> ConditionalLease::valid_for(Duration ttl) const {
+  return store_->kept(ttl).map([this](Duration kept) { return trusted(kept); });
+}
+
+RenewalOrder ConditionalLease::order_for(Duration ttl) const {
+  return {.drift = ttl - std::min(ttl, trusted(ttl)), .ends_with_validity = !form_.expires};
+}
+
+std::unique_ptr<RenewalChannel> ConditionalLease::make_renewals(Duration timeout, Env& env) const {
+  return std::make_unique<ConditionalRenewals>(make_(timeout, env), form_);
+}
+
 StoreResult<bool> ConditionalLease::grant(const AcquireRequest& request, const std::string& value,
                                           const VersionedItem* over, Lease& lease) {
-  const auto kept = store_->kept(request.ttl);
-  if (!kept) return tl::unexpected(kept.error());
-  const TimePoint asked_at = env_.now();
+  const auto valid = valid_for(request.ttl);
+  if (!valid) return tl::unexpected(valid.error());
+  const TimePoint asked_at = env().now();
   auto granted = store_->put({.key = lease.key,
                               .value = value,
                               .ttl = form_.expires ? request.ttl : Duration::max(),
                               .over = over},
                              request.stop);
   if (granted && *granted) {
-    lease.state = std::make_shared<LeaseState>(asked_at + trusted(*kept), asked_at);
+    lease.state = std::make_shared<LeaseState>(asked_at + *valid, asked_at);
   }
   return granted;
-}
-
-ReleaseResult ConditionalLease::release(const Lease& lease) {
-  if (lease.renewal) lease.renewal->stop();
-  return to_release_result(change_own(*store_, form_, lease.key, lease.token, std::nullopt, {}));
-}
-
-RenewResult ConditionalLease::renew(const Lease& lease, Duration ttl) {
-  if (auto refused = refused_renewal(ttl)) return *std::move(refused);
-  const auto kept = store_->kept(ttl);
-  if (!kept) return {RenewOutcome::failed, kept.error().message};
-  const TimePoint asked_at = env_.now();
-  return to_renew_result(change_own(*store_, form_, lease.key, lease.token, ttl, {}), lease, env_,
-                         asked_at, trusted(*kept));
-}
-
-void ConditionalLease::keep_renewed(Lease& lease, Duration ttl) {
-  RenewalScheduler& scheduler = renewal_scheduler(services_);
-  const Duration timeout = renewal_timeout(ttl / 3, options_.command_timeout);
-  const std::string channel = fmt::format("{} {} {}", url_, form_.name, timeout.count());
-  scheduler.provide_channel(channel, [&](Env& env) {
-    return std::make_unique<ConditionalRenewals>(make_(timeout, env), form_);
-  });
-  const Duration drift = ttl - std::min(ttl, trusted(ttl));
-  lease.renewal = scheduler.keep({.key = lease.key,
-                                  .token = lease.token,
-                                  .state = lease.state,
-                                  .granted_at = lease.state->confirmed_at(),
-                                  .ttl = ttl,
-                                  .drift = drift,
-                                  .timing = *renewing_,
-                                  .cap = options_.renew_cap,
-                                  .ends_with_validity = !form_.expires,
-                                  .channels = {channel}});
 }
 
 }  // namespace lockbench

@@ -61,9 +61,52 @@ inline constexpr LeaseForm kTokenForm{
     .renewed = [](const std::string& value, Duration) { return value; },
     .released = [](const std::string&) { return std::string(); }};
 
+/// The common part of leases with a random token and a TTL on one server: attempts by the waiting
+/// policy, release, and renewal, also by a timer.
+class TimedLease : public LockStrategy {
+ public:
+  explicit TimedLease(const Context& context) : context_(context) {}
+
+  AcquireResult acquire(const AcquireRequest& request) final;
+  ReleaseResult release(const Lease& lease) final;
+  RenewResult renew(const Lease& lease, Duration ttl) override;
+
+ protected:
+  /// One attempt. If it is granted, sets the lease's state.
+  virtual StoreResult<bool> take(const AcquireRequest& request, Lease& lease) = 0;
+  /// Frees the lock if this lease holds it; also after a lost answer, and after a grant that came
+  /// too late.
+  virtual StoreResult<bool> take_back(const Lease& lease, const std::stop_token& stop) = 0;
+  /// The release itself. False if the lease does not hold the lock.
+  virtual StoreResult<bool> give_back(const Lease& lease) { return take_back(lease, {}); }
+  virtual StoreResult<bool> extend(const Lease& lease, Duration ttl) = 0;
+  /// For how long a client trusts a lock with this TTL.
+  virtual StoreResult<Duration> valid_for(Duration ttl) const {
+    return std::chrono::milliseconds(ceil_milliseconds(ttl));
+  }
+  virtual WaitPolicy waiting(const AcquireRequest& /*request*/) const { return context_.waiting; }
+
+  /// What differs in the orders for its timer.
+  virtual RenewalOrder order_for(Duration /*ttl*/) const { return {}; }
+  /// Tells channels of one server apart.
+  virtual std::string renewal_kind() const { return {}; }
+  /// Null if a timer never renews it.
+  virtual std::unique_ptr<RenewalChannel> make_renewals(Duration /*timeout*/, Env& /*env*/) const {
+    return nullptr;
+  }
+
+  Env& env() { return context_.env; }
+  const StrategyOptions& options() const { return context_.options; }
+
+ private:
+  void keep_renewed(Lease& lease, Duration ttl);
+
+  const Context context_;
+};
+
 /// A lease on any store that can compare and set: put if absent, then compare and set by the
 /// holder. Release and renewal read the item first, so that they cannot hit a successor's.
-class ConditionalLease : public LockStrategy {
+class ConditionalLease : public TimedLease {
  public:
   /// Called once for each client, and once for its renewals.
   using MakeStore = std::function<std::unique_ptr<VersionedStore>(const Timeouts&, Env&)>;
@@ -71,36 +114,39 @@ class ConditionalLease : public LockStrategy {
   ConditionalLease(const Context& context, MakeStore make, const LeaseForm& form = kTokenForm);
 
   StoreResult<void> connect() final { return store_->connect(); }
-  AcquireResult acquire(const AcquireRequest& request) final;
-  ReleaseResult release(const Lease& lease) final;
-  RenewResult renew(const Lease& lease, Duration ttl) final;
 
  protected:
-  /// One attempt. Puts the item if it is absent.
-  virtual StoreResult<bool> take(const AcquireRequest& request, Lease& lease);
+  /// Puts the item if it is absent.
+  StoreResult<bool> take(const AcquireRequest& request, Lease& lease) override;
   /// For how long a client trusts an item that the store keeps this long.
   virtual Duration trusted(Duration kept) const { return kept; }
-  virtual WaitPolicy waiting(const AcquireRequest& /*request*/) const { return waiting_; }
 
   /// Puts the value for a new holder; if it was put, the lease is valid from before the request.
   StoreResult<bool> grant(const AcquireRequest& request, const std::string& value,
                           const VersionedItem* over, Lease& lease);
 
-  Env& env() { return env_; }
   VersionedStore& store() { return *store_; }
 
  private:
-  void keep_renewed(Lease& lease, Duration ttl);
+  StoreResult<bool> take_back(const Lease& lease, const std::stop_token& stop) final;
+  StoreResult<bool> extend(const Lease& lease, Duration ttl) final;
+  StoreResult<Duration> valid_for(Duration ttl) const final;
+  RenewalOrder order_for(Duration ttl) const final;
+  std::string renewal_kind() const final { return std::string(form_.name); }
+  std::unique_ptr<RenewalChannel> make_renewals(Duration timeout, Env& env) const final;
 
-  Env& env_;
-  Services& services_;
-  const StrategyOptions options_;
-  const WaitPolicy waiting_;
-  const std::optional<RenewalTiming> renewing_;
-  const std::string url_;  ///< with secrets
   const MakeStore make_;
   const LeaseForm& form_;
   const std::unique_ptr<VersionedStore> store_;
 };
+
+/// For Descriptor::make: such a lease on the first endpoint, by a Store that is made of it.
+template <class Kind, class Store, auto kParse>
+std::unique_ptr<LockStrategy> make_lease_on(const Context& context) {
+  return std::make_unique<Kind>(context, [endpoint = endpoints_of(context, kParse).front()](
+                                             const Timeouts& timeouts, Env& env) {
+    return std::make_unique<Store>(endpoint, timeouts, env);
+  });
+}
 
 }  // namespace lockbench

@@ -131,4 +131,17 @@ Traits observed_traits() {
           .waiting_choices = {WaitKind::poll, WaitKind::backoff, WaitKind::random}};
 }
 
+Descriptor observed(Descriptor lease, std::vector<std::string_view> commands) {
+  lease.acquire_commands = lease.release_commands = commands;
+  lease.renew_commands = std::move(commands);
+  lease.traits = observed_traits();
+  if (lease.libraries.empty()) {
+    lease.libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (on a Lease of Kubernetes)",
+                        "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true},
+                       {"Java", "amazon-dynamodb-lock-client (on DynamoDB)",
+                        "leaseDuration = {ttl}, heartbeatPeriod", Reentry::none, true}};
+  }
+  return with_known_hazards(std::move(lease));
+}
+
 }  // namespace lockbench

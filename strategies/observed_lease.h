@@ -67,5 +67,8 @@ inline constexpr WaitPolicy kObservedWaiting{.kind = WaitKind::random,
 
 /// The traits of all of them.
 Traits observed_traits();
+/// Completes a descriptor by them, by the hazards that follow, and by the commands, which are the
+/// same for grant, renewal and release. Without libraries, those on stores that are not measured.
+Descriptor observed(Descriptor lease, std::vector<std::string_view> commands);
 
 }  // namespace lockbench

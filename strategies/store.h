@@ -12,8 +12,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "strategies/descriptor.h"
-#include "strategies/named.h"
+#include "strategies/registry.h"
 #include "strategies/url.h"
 
 namespace lockbench {

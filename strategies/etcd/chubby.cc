@@ -1,5 +1,3 @@
-#include "strategies/etcd/chubby.h"
-
 #include <algorithm>
 
 #include "strategies/etcd/client/messages.h"

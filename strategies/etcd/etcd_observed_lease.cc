@@ -44,30 +44,17 @@ class Records : public VersionedStore {
   Connection etcd_;
 };
 
-class EtcdObservedLease : public ObservedLease {
- public:
-  explicit EtcdObservedLease(const Context& context)
-      : ObservedLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
-                                   const Timeouts& timeouts, Env& env) {
-          return std::make_unique<Records>(endpoint, timeouts, env);
-        }) {}
-};
-
-const Registration etcd_observed_lease(with_known_hazards({
-    .name = "etcd-observed-lease",
-    .backend = "etcd",
-    .summary = "A record on no lease: taken over after a TTL without a change, by the candidate's "
-               "own clock",
-    .acquire_commands = {"Txn get key/record", "Txn put key/record if it has not changed"},
-    .release_commands = {"Txn get key/record", "Txn put key/record if it has not changed"},
-    .renew_commands = {"Txn get key/record", "Txn put key/record if it has not changed"},
-    .source = "client-go's leaderelection, whose records the API server keeps in etcd",
-    .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (through the API server)",
-                   "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true}},
-    .traits = observed_traits(),
-    .make = construct<EtcdObservedLease>,
-    .key_suffixes = {"", "/record"},
-}));
+const Registration etcd_observed_lease(observed(
+    {.name = "etcd-observed-lease",
+     .backend = "etcd",
+     .summary = "A record on no lease: taken over after a TTL without a change, by the candidate's "
+                "own clock",
+     .source = "client-go's leaderelection, whose records the API server keeps in etcd",
+     .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (through the API server)",
+                    "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true}},
+     .make = make_lease_on<ObservedLease, Records, parse_endpoint>,
+     .key_suffixes = {"", "/record"}},
+    {"Txn get key/record", "Txn put key/record if it has not changed"}));
 
 }  // namespace
 }  // namespace lockbench::etcd

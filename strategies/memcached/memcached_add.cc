@@ -1,58 +1,46 @@
 #include "strategies/conditional_lease.h"
 #include "strategies/memcached/client/connection.h"
 #include "strategies/registry.h"
-#include "strategies/waiting/retry.h"
 
 namespace lockbench::memcached {
 namespace {
 
-/// Adds the key and deletes it, even if another client holds the lock by then. After a lost answer
-/// it takes nothing back, as it does not check the owner.
-class Add : public LockStrategy {
+/// Adds the key and deletes it, even if another client holds the lock by then.
+class Add : public TimedLease {
  public:
   /// Uses the first memcached endpoint.
   explicit Add(const Context& context)
-      : env_(context.env),
-        waiting_(context.waiting),
+      : TimedLease(context),
         memcached_(endpoints_of(context, parse_endpoint).front(), context.options.timeouts(),
                    context.env, context.services.get<Dialer>()) {}
 
   StoreResult<void> connect() override { return memcached_.connect(); }
 
-  AcquireResult acquire(const AcquireRequest& request) override {
-    return retry_with_token(
-        request, env_, waiting_,
-        [&](const AcquireRequest& once, Lease& lease) { return add(once, lease); },
-        [](const Lease&, const std::stop_token&) { return StoreResult<void>(); });
-  }
-
-  ReleaseResult release(const Lease& lease) override {
-    return to_release_result(memcached_.remove(lease.key));
-  }
-
-  RenewResult renew(const Lease& lease, Duration ttl) override {
-    if (auto refused = refused_renewal(ttl)) return *std::move(refused);
-    const auto expiry = ItemTtl::of(ttl);
-    if (!expiry) return {RenewOutcome::failed, expiry.error().message};
-    const TimePoint asked_at = env_.now();
-    return to_renew_result(memcached_.touch(lease.key, expiry->asked), lease, env_, asked_at,
-                           expiry->kept);
-  }
-
- private:
-  StoreResult<bool> add(const AcquireRequest& request, Lease& lease) {
+ protected:
+  StoreResult<bool> take(const AcquireRequest& request, Lease& lease) override {
     const auto expiry = ItemTtl::of(request.ttl);
     if (!expiry) return tl::unexpected(expiry.error());
-    const TimePoint asked_at = env_.now();
+    const TimePoint asked_at = env().now();
     auto added = memcached_.add(lease.key, lease.token, expiry->asked, request.stop);
     if (added && *added) {
       lease.state = std::make_shared<LeaseState>(asked_at + expiry->kept, asked_at);
     }
     return added;
   }
+  /// As it does not check the owner, it takes nothing back.
+  StoreResult<bool> take_back(const Lease& /*lease*/, const std::stop_token& /*stop*/) override {
+    return false;
+  }
+  StoreResult<bool> give_back(const Lease& lease) override { return memcached_.remove(lease.key); }
+  StoreResult<bool> extend(const Lease& lease, Duration ttl) override {
+    return ItemTtl::of(ttl).and_then(
+        [&](const ItemTtl& expiry) { return memcached_.touch(lease.key, expiry.asked); });
+  }
+  StoreResult<Duration> valid_for(Duration ttl) const override {
+    return ItemTtl::of(ttl).map([](const ItemTtl& expiry) { return expiry.kept; });
+  }
 
-  Env& env_;
-  const WaitPolicy waiting_;
+ private:
   Connection memcached_;
 };
 

@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "strategies/conditional_lease.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/registry.h"
-#include "strategies/renewal.h"
-#include "strategies/waiting/retry.h"
 
 namespace lockbench::postgres {
 namespace {
@@ -197,48 +196,24 @@ struct Form {
 };
 
 /// A row per key with its owner and the end of the lease.
-class LeaseLock : public LockStrategy {
+class LeaseLock : public TimedLease {
  public:
   LeaseLock(const Context& context, const Form& chosen)
-      : form_(chosen),
-        env_(context.env),
-        services_(context.services),
-        options_(context.options),
-        waiting_(context.waiting),
-        renewing_(context.renewing),
-        url_(context.urls.empty() ? "" : context.urls.front()),
+      : TimedLease(context),
+        form_(chosen),
         endpoint_(endpoints_of(context, parse_endpoint).front()),
-        session_(endpoint_, context.options.timeouts(), env_) {}
+        session_(endpoint_, context.options.timeouts(), env()) {}
 
   StoreResult<void> connect() override { return session_.connect(); }
 
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = retry_with_token(
-        request, env_, waiting_,
-        [&](const AcquireRequest& once, Lease& lease) { return insert_or_take(once, lease); },
-        [&](const Lease& lease, const std::stop_token& stop) {
-          return change(form_.free, lease, Duration::zero(), stop);
-        });
-    if (result.lease && renewing_) keep_renewed(*result.lease, request.ttl);
-    return result;
-  }
-
-  ReleaseResult release(const Lease& lease) override {
-    if (lease.renewal) lease.renewal->stop();
-    return to_release_result(change(form_.free, lease, options_.lock_at_least, {}));
-  }
-
   RenewResult renew(const Lease& lease, Duration ttl) override {
-    if (auto refused = refused_renewal(ttl)) return *std::move(refused);
-    if (form_.endless) return LockStrategy::renew(lease, ttl);
-    const TimePoint asked_at = env_.now();
-    return to_renew_result(change(extend_row, lease, ttl, {}), lease, env_, asked_at,
-                           std::chrono::milliseconds(ceil_milliseconds(ttl)));
+    const bool can = !form_.endless || ttl <= Duration::zero();
+    return can ? TimedLease::renew(lease, ttl) : LockStrategy::renew(lease, ttl);
   }
 
- private:
-  StoreResult<bool> insert_or_take(const AcquireRequest& request, Lease& lease) {
-    const TimePoint asked_at = env_.now();
+ protected:
+  StoreResult<bool> take(const AcquireRequest& request, Lease& lease) override {
+    const TimePoint asked_at = env().now();
     auto granted = change(form_.take, lease, request.ttl, request.stop);
     if (granted && *granted) {
       const std::chrono::milliseconds valid(ceil_milliseconds(request.ttl));
@@ -247,15 +222,31 @@ class LeaseLock : public LockStrategy {
     }
     return granted;
   }
+  StoreResult<bool> take_back(const Lease& lease, const std::stop_token& stop) override {
+    return change(form_.free, lease, Duration::zero(), stop);
+  }
+  StoreResult<bool> give_back(const Lease& lease) override {
+    return change(form_.free, lease, options().lock_at_least, {});
+  }
+  StoreResult<bool> extend(const Lease& lease, Duration ttl) override {
+    return change(extend_row, lease, ttl, {});
+  }
+  std::string renewal_kind() const override {
+    return form_.clock == Clock::clients ? "client clock" : "";
+  }
+  std::unique_ptr<RenewalChannel> make_renewals(Duration timeout, Env& env) const override {
+    return std::make_unique<LeaseRenewals>(endpoint_, timeout, env, form_.clock);
+  }
 
+ private:
   /// Whether the lease's row was changed. A row that stays locked for the command timeout counts as
   /// taken; a release or renewal by its holder then fails.
   StoreResult<bool> change(MakeStatement statement, const Lease& lease, Duration time,
                            const std::stop_token& stop) {
     std::vector<std::string> parameters{lease.key, lease.token};
     if (!form_.endless) parameters.push_back(std::to_string(ceil_milliseconds(time)));
-    const auto answer = call_at({session_, env_, form_.clock}, statement, schema_of_key(lease.key),
-                                lease.key, std::move(parameters), options_.command_timeout, stop);
+    const auto answer = call_at({session_, env(), form_.clock}, statement, schema_of_key(lease.key),
+                                lease.key, std::move(parameters), options().command_timeout, stop);
     if (!answer) return tl::unexpected(answer.error());
     if (!answer->done()) {
       if (statement == form_.take) return false;
@@ -266,32 +257,7 @@ class LeaseLock : public LockStrategy {
     return answer->rows == 1;
   }
 
-  void keep_renewed(Lease& lease, Duration ttl) {
-    RenewalScheduler& scheduler = renewal_scheduler(services_);
-    const Duration timeout = renewal_timeout(ttl / 3, options_.command_timeout);
-    const Clock clock = form_.clock;
-    const std::string channel =
-        fmt::format("{} lease {} {}", url_, timeout.count(), clock == Clock::clients);
-    scheduler.provide_channel(channel, [&](Env& env) {
-      return std::make_unique<LeaseRenewals>(endpoint_, timeout, env, clock);
-    });
-    lease.renewal = scheduler.keep({.key = lease.key,
-                                    .token = lease.token,
-                                    .state = lease.state,
-                                    .granted_at = lease.state->confirmed_at(),
-                                    .ttl = ttl,
-                                    .timing = *renewing_,
-                                    .cap = options_.renew_cap,
-                                    .channels = {channel}});
-  }
-
   const Form& form_;
-  Env& env_;
-  Services& services_;
-  const StrategyOptions options_;
-  const WaitPolicy waiting_;
-  const std::optional<RenewalTiming> renewing_;
-  const std::string url_;  ///< with secrets
   const Endpoint endpoint_;
   Session session_;
 };

@@ -75,33 +75,14 @@ class Rows : public VersionedStore {
   Session session_;
 };
 
-class PostgresObservedLease : public ObservedLease {
- public:
-  explicit PostgresObservedLease(const Context& context)
-      : ObservedLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
-                                   const Timeouts& timeouts, Env& env) {
-          return std::make_unique<Rows>(endpoint, timeouts, env);
-        }) {}
-};
-
-const Registration postgres_observed_lease(with_known_hazards({
-    .name = "postgres-observed-lease",
-    .backend = "postgres",
-    .summary = "A record in a row: taken over after a TTL without a change, by the candidate's own "
-               "clock",
-    .acquire_commands = {"SELECT record",
-                         "INSERT record ON CONFLICT DO UPDATE WHERE record = $old"},
-    .release_commands = {"SELECT record",
-                         "INSERT record ON CONFLICT DO UPDATE WHERE record = $old"},
-    .renew_commands = {"SELECT record", "INSERT record ON CONFLICT DO UPDATE WHERE record = $old"},
-    .source = "client-go's leaderelection, on a row",
-    .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (on a Lease of Kubernetes)",
-                   "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true},
-                  {"Java", "amazon-dynamodb-lock-client (on DynamoDB)",
-                   "leaseDuration = {ttl}, heartbeatPeriod", Reentry::none, true}},
-    .traits = observed_traits(),
-    .make = construct<PostgresObservedLease>,
-}));
+const Registration postgres_observed_lease(
+    observed({.name = "postgres-observed-lease",
+              .backend = "postgres",
+              .summary = "A record in a row: taken over after a TTL without a change, by the "
+                         "candidate's own clock",
+              .source = "client-go's leaderelection, on a row",
+              .make = make_lease_on<ObservedLease, Rows, parse_endpoint>},
+             {"SELECT record", "INSERT record ON CONFLICT DO UPDATE WHERE record = $old"}));
 
 }  // namespace
 }  // namespace lockbench::postgres

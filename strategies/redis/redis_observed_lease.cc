@@ -40,21 +40,14 @@ class RedisObservedLease : public ObservedLease {
         }) {}
 };
 
-const Registration redis_observed_lease(on_redis({
-    .name = "redis-observed-lease",
-    .summary = "A record without TTL: taken over after a TTL without a change, by the candidate's "
-               "own clock",
-    .acquire_commands = {"GET key", "EVALSHA put_if_same key record record"},
-    .release_commands = {"GET key", "EVALSHA put_if_same key record record"},
-    .renew_commands = {"GET key", "EVALSHA put_if_same key record record"},
-    .source = "client-go's leaderelection, on a key",
-    .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (on a Lease of Kubernetes)",
-                   "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true},
-                  {"Java", "amazon-dynamodb-lock-client (on DynamoDB)",
-                   "leaseDuration = {ttl}, heartbeatPeriod", Reentry::none, true}},
-    .traits = observed_traits(),
-    .make = construct<RedisObservedLease>,
-}));
+const Registration redis_observed_lease(
+    observed({.name = "redis-observed-lease",
+              .backend = "redis",
+              .summary = "A record without TTL: taken over after a TTL without a change, by the "
+                         "candidate's own clock",
+              .source = "client-go's leaderelection, on a key",
+              .make = construct<RedisObservedLease>},
+             {"GET key", "EVALSHA put_if_same key record record"}));
 
 }  // namespace
 }  // namespace lockbench::redis

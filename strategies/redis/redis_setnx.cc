@@ -22,31 +22,32 @@ class Setnx : public Base {
   std::optional<RenewalProtocol> renewal_protocol() const override { return std::nullopt; }
 };
 
-const Registration redis_setnx(on_redis({
+/// With what is common to the forms that SET NX PX has replaced.
+Descriptor old_form(Descriptor form) {
+  form.source = "common practice";
+  form.superseded_by = "redis-set-nx-lua";
+  form.superseded_because = form.traits.expiry == Expiry::none
+                                ? "it never expires: a crash leaves it locked"
+                                : "SET NX PX does both in one command since Redis 2.6.12";
+  form.traits.waiting_choices = kWaitingChoices;
+  return on_redis(std::move(form));
+}
+
+const Registration redis_setnx(old_form({
     .name = "redis-setnx",
     .summary = "SETNX and DEL, no TTL: a crashed holder blocks all clients for ever",
     .acquire_commands = {"SETNX key 1"},
     .release_commands = {"DEL key"},
-    .source = "common practice",
-    .superseded_by = "redis-set-nx-lua",
-    .superseded_because = "it never expires: a crash leaves it locked",
-    .traits = {.expiry = Expiry::none,
-               .release_check = OwnerCheck::none,
-               .waiting_choices = kWaitingChoices},
+    .traits = {.expiry = Expiry::none, .release_check = OwnerCheck::none},
     .make = construct<Setnx<UncheckedLock>>,
 }));
 
-const Registration redis_setnx_token(on_redis({
+const Registration redis_setnx_token(old_form({
     .name = "redis-setnx-token",
     .summary = "SETNX with the owner's token, released by a script that checks it; no TTL",
     .acquire_commands = {"SETNX key token"},
     .release_commands = {"EVALSHA release_if_token key token"},
-    .source = "common practice",
-    .superseded_by = "redis-set-nx-lua",
-    .superseded_because = "it never expires: a crash leaves it locked",
-    .traits = {.expiry = Expiry::none,
-               .release_check = OwnerCheck::atomic,
-               .waiting_choices = kWaitingChoices},
+    .traits = {.expiry = Expiry::none, .release_check = OwnerCheck::atomic},
     .make = construct<Setnx<TokenLock>>,
 }));
 
@@ -71,20 +72,16 @@ class SetnxExpire : public UncheckedLock {
   Duration validity(Duration ttl) const override { return std::chrono::seconds(ceil_seconds(ttl)); }
 };
 
-const Registration redis_setnx_expire(on_redis({
+const Registration redis_setnx_expire(old_form({
     .name = "redis-setnx-expire",
     .summary =
         "SETNX, then EXPIRE as a second step (whole seconds): a crash in between blocks for ever",
     .acquire_commands = {"SETNX key 1", "EXPIRE key seconds"},
     .release_commands = {"DEL key"},
-    .source = "common practice",
-    .superseded_by = "redis-set-nx-lua",
-    .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
     .traits = {.release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                .ttl_in_seconds = true,
-               .renewable = true,
-               .waiting_choices = kWaitingChoices},
+               .renewable = true},
     .hazards = {{"crash-mid-acquire", HazardOutcome::stuck}},
     .make = construct<SetnxExpire>,
 }));
@@ -126,22 +123,18 @@ class SetnxExpireMulti : public SetnxExpire {
   }
 };
 
-const Registration redis_setnx_expire_multi(on_redis({
+const Registration redis_setnx_expire_multi(old_form({
     .name = "redis-setnx-expire-multi",
     .summary = "SETNX and EXPIRE in MULTI (whole seconds): refused clients extend the holder's TTL",
     .acquire_commands = {"MULTI", "SETNX key 1", "EXPIRE key seconds", "EXEC"},
     .release_commands = {"DEL key"},
-    .source = "common practice",
-    .superseded_by = "redis-set-nx-lua",
-    .superseded_because = "SET NX PX does both in one command since Redis 2.6.12",
     .traits = {.release_check = OwnerCheck::none,
                .renew_check = OwnerCheck::none,
                // Refused clients that keep asking keep extending the TTL: a crash blocks for ever,
                // and no overrun happens.
                .prolonged_by_contenders = true,
                .ttl_in_seconds = true,
-               .renewable = true,
-               .waiting_choices = kWaitingChoices},
+               .renewable = true},
     .make = construct<SetnxExpireMulti>,
 }));
 

@@ -43,15 +43,12 @@ class RedlockLock : public LockStrategy {
   };
 
   RedlockLock(const Context& context, Order order)
-      : env_(context.env),
-        services_(context.services),
+      : context_(context),
+        env_(context.env),
         factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
         observer_(context.services.get<StrategyObserver>()),
         order_(order),
         options_(context.options),
-        waiting_(context.waiting),
-        renewing_(context.renewing),
-        urls_(context.urls),
         endpoints_(endpoints_of(context, parse_independent)) {
     const Duration timeout = options_.command_timeout;
     // Connecting or sending must not hold up a round for longer than an answer may.
@@ -88,7 +85,7 @@ class RedlockLock : public LockStrategy {
 
   AcquireResult acquire(const AcquireRequest& request) override {
     Lease lease{.key = std::string(request.key)};
-    return retry(request, env_, waiting_, [&](const AcquireRequest& once) -> Attempt {
+    return retry(request, env_, context_.waiting, [&](const AcquireRequest& once) -> Attempt {
       lease.token = random_token(env_);
       const StoreResult<bool> granted = try_round(once, lease);
       if (!granted) return tl::unexpected(granted.error());
@@ -299,7 +296,7 @@ class RedlockLock : public LockStrategy {
   }
 
   void keep_renewed(Lease& lease, TimePoint granted_at, Duration ttl) {
-    if (!renewing_) return;
+    if (!context_.renewing) return;
     if (ttl != channels_ttl_) make_renewal_channels(ttl);
     lease.renewal = scheduler_->keep({.key = lease.key,
                                       .token = lease.token,
@@ -307,7 +304,7 @@ class RedlockLock : public LockStrategy {
                                       .granted_at = granted_at,
                                       .ttl = ttl,
                                       .drift = drift_of(ttl),
-                                      .timing = *renewing_,
+                                      .timing = *context_.renewing,
                                       .cap = options_.renew_cap,
                                       .channels = renewal_channels_,
                                       .quorum = majority_of(nodes())});
@@ -318,11 +315,11 @@ class RedlockLock : public LockStrategy {
     const Duration longest =
         std::min(options_.node_timeout.value_or(kNodeTimeout), options_.command_timeout);
     const Duration timeout = renewal_timeout(node_timeout(ttl), longest);
-    scheduler_ = &renewal_scheduler(services_);
+    scheduler_ = &renewal_scheduler(context_.services);
     renewal_channels_.clear();
     for (std::size_t node = 0; node < endpoints_.size(); ++node) {
       // The number distinguishes nodes with one URL, which would spoil a quorum of channels.
-      renewal_channels_.push_back(fmt::format("{} {} {} of quorum node {}", urls_.at(node),
+      renewal_channels_.push_back(fmt::format("{} {} {} of quorum node {}", context_.urls.at(node),
                                               protocol.name(), timeout.count(), node));
       scheduler_->provide_channel(renewal_channels_.back(), [&](Env& env) {
         return make_renewal_channel(factory_.make(endpoints_[node], timeout, env), protocol);
@@ -347,15 +344,12 @@ class RedlockLock : public LockStrategy {
     return std::min(options_.node_timeout.value_or(node_timeout_of(ttl)), options_.command_timeout);
   }
 
+  const Context context_;
   Env& env_;
-  Services& services_;
   ConnectionFactory& factory_;
   StrategyObserver& observer_;
   const Order order_;
-  const StrategyOptions options_;
-  const WaitPolicy waiting_;
-  const std::optional<RenewalTiming> renewing_;
-  const std::vector<std::string> urls_;  ///< with secrets
+  const StrategyOptions& options_;
   const std::vector<Endpoint> endpoints_;
   std::vector<QuorumNode> nodes_;
   std::vector<std::string> renewal_channels_;  ///< made when first needed

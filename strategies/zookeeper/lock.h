@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "strategies/descriptor.h"
@@ -77,5 +78,17 @@ class NodeLock : public LockStrategy {
 inline constexpr SafeSession kSafeSession{
     std::chrono::seconds(12),
     "above syncLimit × tickTime, 10 s by default, for which an isolated member still answers"};
+
+/// With what is common to them, and with the hazards that follow.
+inline Descriptor on_zookeeper(Descriptor lock) {
+  lock.backend = "zookeeper";
+  lock.safe_session = kSafeSession;
+  lock.traits.expiry = Expiry::session;
+  lock.traits.waiting = WaitPolicy::notify();
+  lock.traits.waiting_choices = {};
+  // A client of an isolated member learns late that its session has ended.
+  lock.hazards.insert(lock.hazards.begin(), {"member-isolated", HazardOutcome::double_grant});
+  return with_known_hazards(std::move(lock));
+}
 
 }  // namespace lockbench::zookeeper

@@ -92,9 +92,8 @@ class NodeQueue : public NodeLock {
   std::string ahead_;  ///< the path of the node ahead
 };
 
-const Registration zookeeper(with_known_hazards({
+const Registration zookeeper(on_zookeeper({
     .name = "zookeeper",
-    .backend = "zookeeper",
     .summary = "A queue of ephemeral sequential nodes, each of which watches its predecessor",
     .acquire_commands = {"create key/token- (ephemeral, sequential)",
                          "getChildren key (sent along with it, and after each wait)",
@@ -107,15 +106,7 @@ const Registration zookeeper(with_known_hazards({
                    Reentry::counted},
                   {"Go", "go-zookeeper/zk NewLock", "zk.Connect with a session time-out of {ttl}"},
                   {"Python", "kazoo Lock", "KazooClient(timeout = {ttl})"}},
-    .safe_session = kSafeSession,
-    .traits = {.expiry = Expiry::session,
-               .release_check = OwnerCheck::atomic,
-               .fencing = true,
-               .fair = true,
-               .waiting = WaitPolicy::notify(),
-               .waiting_choices = {}},
-    // A client of an isolated member learns late that its session has ended.
-    .hazards = {{"member-isolated", HazardOutcome::double_grant}},
+    .traits = {.release_check = OwnerCheck::atomic, .fencing = true, .fair = true},
     .make = construct<NodeQueue>,
 }));
 
@@ -163,9 +154,8 @@ class Semaphore : public NodeQueue {
   const int permits_;
 };
 
-const Registration zookeeper_semaphore(with_known_hazards({
+const Registration zookeeper_semaphore(on_zookeeper({
     .name = "zookeeper-semaphore",
-    .backend = "zookeeper",
     .summary = "A queue of ephemeral sequential nodes: the --permits lowest hold one, the others "
                "watch all",
     .acquire_commands = {"create key/token- (ephemeral, sequential)",
@@ -178,16 +168,8 @@ const Registration zookeeper_semaphore(with_known_hazards({
                    "sessionTimeoutMs = {ttl}", Reentry::none, true},
                   {"Python", "kazoo Semaphore (with other nodes)", "KazooClient(timeout = {ttl})",
                    Reentry::none, true}},
-    .safe_session = kSafeSession,
-    .traits = {.expiry = Expiry::session,
-               .release_check = OwnerCheck::atomic,
-               .permits = true,
-               .fair = true,
-               .waiting = WaitPolicy::notify(),
-               .waiting_choices = {}},
-    // A client of an isolated member learns late that its session has ended.
-    .hazards = {{"member-isolated", HazardOutcome::double_grant},
-                {"member-isolated-fenced", HazardOutcome::lost_update},
+    .traits = {.release_check = OwnerCheck::atomic, .permits = true, .fair = true},
+    .hazards = {{"member-isolated-fenced", HazardOutcome::lost_update},
                 {"session-expiry", HazardOutcome::lost_update}},
     .make = construct<Semaphore>,
 }));

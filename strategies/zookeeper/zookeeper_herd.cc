@@ -59,9 +59,8 @@ class Herd : public NodeLock {
   bool watched_ = false;
 };
 
-const Registration zookeeper_herd(with_known_hazards({
+const Registration zookeeper_herd(on_zookeeper({
     .name = "zookeeper-herd",
-    .backend = "zookeeper",
     .summary = "One ephemeral node that all clients watch: its deletion wakes all of them",
     .acquire_commands = {"create key (ephemeral)",
                          "getData key (with a watch, sent along with it)"},
@@ -69,14 +68,7 @@ const Registration zookeeper_herd(with_known_hazards({
     .source = "the herd effect of ZooKeeper Recipes, \"Locks\"",
     .superseded_by = "zookeeper",
     .superseded_because = "each release wakes all waiters",
-    .safe_session = kSafeSession,
-    .traits = {.expiry = Expiry::session,
-               .release_check = OwnerCheck::two_steps,
-               .fencing = true,
-               .waiting = WaitPolicy::notify(),
-               .waiting_choices = {}},
-    // A client of an isolated member learns late that its session has ended.
-    .hazards = {{"member-isolated", HazardOutcome::double_grant}},
+    .traits = {.release_check = OwnerCheck::two_steps, .fencing = true},
     .make = construct<Herd>,
 }));
 

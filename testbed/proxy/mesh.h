@@ -48,8 +48,7 @@ class Mesh {
   void put_under(const Testbed& testbed, std::size_t member, ServerSpec& server) const {
     const auto shim =
         need(testbed.lend(need(find_beside("lockbench-hosts-shim.so")), server.folder));
-    server.argv.insert(server.argv.begin(), {"/usr/bin/env", "LD_PRELOAD=" + shim.string(),
-                                             "LOCKBENCH_HOSTS=" + hosts_of(member)});
+    server.set({"LD_PRELOAD=" + shim.string(), "LOCKBENCH_HOSTS=" + hosts_of(member)});
   }
 
   /// Holds up everything between this member and the others, until heal() delivers it.

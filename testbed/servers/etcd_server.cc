@@ -173,7 +173,7 @@ std::unique_ptr<Server> start_spec(Testbed& testbed, const EtcdOptions& options,
   spec.ready = etcd_is_ready;
   if (options.mesh != nullptr) {
     // Makes Go look up names through the C library.
-    spec.argv.insert(spec.argv.begin(), {"/usr/bin/env", "GODEBUG=netdns=cgo"});
+    spec.set({"GODEBUG=netdns=cgo"});
     options.mesh->put_under(testbed, number, spec);
   }
   return need(Server::start(testbed, std::move(spec)));

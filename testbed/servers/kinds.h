@@ -9,7 +9,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "testbed/process/clock_shim.h"
+#include "testbed/process/shims.h"
 #include "testbed/proxy/mesh.h"
 #include "testbed/servers/authority.h"
 #include "testbed/servers/machine.h"
@@ -50,14 +50,17 @@ StartedServer start_redis(Testbed& testbed, const RedisOptions& options = {});
 /// and TLS, also towards other servers.
 std::string redis_access_config(const Testbed& testbed, std::uint16_t port, const TlsFiles* tls);
 
-/// The answers to inline commands of the all-powerful user, with `whole` as in ask_until. Takes at
-/// most a second.
-tl::expected<std::string, std::string> ask_redis(
-    const Server& server, std::string_view commands,
-    const std::function<bool(std::string_view)>& whole);
+/// The answers to inline commands of the all-powerful user. Takes at most a second.
+tl::expected<std::string, std::string> ask_redis(const Server& server, std::string_view commands);
+/// The text of the answer to one command, which is a bulk string; otherwise empty.
+std::string ask_redis_text(const Server& server, std::string_view command);
 /// The first line of the answer.
 tl::expected<std::string, std::string> ask_redis_line(const Server& server,
                                                       std::string_view command);
+/// Says a command until it is answered with a status, at least once. Throws Failure if that does
+/// not come in time.
+void tell_redis(const Server& server, std::string_view command,
+                std::chrono::milliseconds within = {});
 
 struct MemcachedOptions {
   std::uint32_t max_clients = 10'000;

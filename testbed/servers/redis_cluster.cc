@@ -14,38 +14,11 @@ using Done = tl::expected<void, std::string>;
 
 constexpr std::chrono::seconds kCompleteWithin{30};
 
-/// The text of the answer to one command, which is a bulk string.
-std::string bulk_of(const Server& server, std::string_view command) {
-  // The second answer shows that the first is complete.
-  const auto answer = ask_redis(server, fmt::format("{}\r\nPING\r\n", command),
-                                [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
-  if (!answer || !answer->starts_with('$')) return {};
-  const std::size_t begin = answer->find("\r\n") + 2;
-  return answer->substr(begin, answer->rfind("\r\n+PONG") - begin);
-}
-
 bool says(const Server& server, std::string_view command, std::string_view line) {
-  return bulk_of(server, command).find(fmt::format("{}\r\n", line)) != std::string::npos;
+  return ask_redis_text(server, command).find(fmt::format("{}\r\n", line)) != std::string::npos;
 }
 
-void tell_cluster(const Server& server, std::string_view command) {
-  const std::string answer = ask_redis_line(server, command).value_or("no answer");
-  if (!answer.starts_with("+")) {
-    throw Failure(fmt::format("{}: {}: {}", server.address(), command, answer));
-  }
-}
-
-/// The same, once the server knows the other server of which the command speaks.
-void tell_soon(const Server& server, std::string_view command) {
-  std::string answer;
-  const bool done = comes_true(kCompleteWithin, [&] {
-    answer = ask_redis_line(server, command).value_or("no answer");
-    return answer.starts_with("+");
-  });
-  if (!done) throw Failure(fmt::format("{}: {}: {}", server.address(), command, answer));
-}
-
-std::string id_of(const Server& server) { return bulk_of(server, "CLUSTER MYID"); }
+std::string id_of(const Server& server) { return ask_redis_text(server, "CLUSTER MYID"); }
 
 /// What the answer to CLUSTER INFO says of it.
 std::string said_of(const std::string& info, std::string_view what) {
@@ -56,7 +29,7 @@ std::string said_of(const std::string& info, std::string_view what) {
 /// Whether, by this server, the one with the id is a primary with slots: "<id> address master - 0
 /// 1700000000000 2 connected 0-5461".
 bool leads_slots(const Server& server, const std::string& id) {
-  const std::string nodes = bulk_of(server, "CLUSTER NODES");
+  const std::string nodes = ask_redis_text(server, "CLUSTER NODES");
   const std::size_t begin = id.empty() ? std::string::npos : nodes.find(id + " 127.0.0.1:");
   if (begin == std::string::npos) return false;
   const std::string line = nodes.substr(begin, nodes.find('\n', begin) - begin);
@@ -87,7 +60,7 @@ std::string RedisCluster::missing() const {
   // it.
   std::set<std::string> newest, own;
   for (const Server* server : servers()) {
-    const std::string known = bulk_of(*server, "CLUSTER INFO");
+    const std::string known = ask_redis_text(*server, "CLUSTER INFO");
     newest.insert(said_of(known, "cluster_current_epoch:"));
     own.insert(said_of(known, "cluster_my_epoch:"));
     for (const char* line : {"cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:6",
@@ -118,22 +91,24 @@ void RedisCluster::introduce() {
   const std::vector<Server*> all = servers();
   for (std::size_t i = 0; i < all.size(); ++i) {
     // Without this, servers with the same epoch would first have to agree on another.
-    tell_cluster(*all[i], fmt::format("CLUSTER SET-CONFIG-EPOCH {}", i + 1));
+    tell_redis(*all[i], fmt::format("CLUSTER SET-CONFIG-EPOCH {}", i + 1));
   }
   for (std::size_t shard = 0; shard < kShards; ++shard) {
     // As shard_of() has it: rounded up.
     const auto first_of = [&](std::size_t one) {
       return (one * static_cast<std::size_t>(kSlots) + kShards - 1) / kShards;
     };
-    tell_cluster(primary(shard), fmt::format("CLUSTER ADDSLOTSRANGE {} {}", first_of(shard),
-                                             first_of(shard + 1) - 1));
+    tell_redis(primary(shard), fmt::format("CLUSTER ADDSLOTSRANGE {} {}", first_of(shard),
+                                           first_of(shard + 1) - 1));
   }
   for (std::size_t i = 1; i < all.size(); ++i) {
-    tell_cluster(*all[0], fmt::format("CLUSTER MEET 127.0.0.1 {} {}", all[i]->port(),
-                                      all[i]->ports().back()));
+    tell_redis(*all[0],
+               fmt::format("CLUSTER MEET 127.0.0.1 {} {}", all[i]->port(), all[i]->ports().back()));
   }
   for (std::size_t shard = 0; shard < kShards; ++shard) {
-    tell_soon(replica(shard), fmt::format("CLUSTER REPLICATE {}", id_of(primary(shard))));
+    // The server must first have heard of the other one.
+    tell_redis(replica(shard), fmt::format("CLUSTER REPLICATE {}", id_of(primary(shard))),
+               kCompleteWithin);
   }
 }
 
@@ -161,26 +136,24 @@ Done RedisCluster::move_keys(int slot) {
   return attempt([&] {
     const Server& from = primary(shard_of(slot));
     const Server& to = next(slot);
-    tell_cluster(to, fmt::format("CLUSTER SETSLOT {} IMPORTING {}", slot, id_of(from)));
-    tell_cluster(from, fmt::format("CLUSTER SETSLOT {} MIGRATING {}", slot, id_of(to)));
+    tell_redis(to, fmt::format("CLUSTER SETSLOT {} IMPORTING {}", slot, id_of(from)));
+    tell_redis(from, fmt::format("CLUSTER SETSLOT {} MIGRATING {}", slot, id_of(to)));
     constexpr int kMostKeys = 100, kMostRounds = 100;
     for (int round = 0; round < kMostRounds; ++round) {
-      const auto keys =
-          ask_redis(from, fmt::format("CLUSTER GETKEYSINSLOT {} {}\r\nPING\r\n", slot, kMostKeys),
-                    [](std::string_view text) { return text.ends_with("+PONG\r\n"); });
-      if (!keys) throw Failure(keys.error());
+      const std::string keys =
+          need(ask_redis(from, fmt::format("CLUSTER GETKEYSINSLOT {} {}", slot, kMostKeys)));
       std::string names;
-      // "*2", "$5", "key:1", "$5", "key:2", "+PONG"
-      std::string_view rest = *keys;
-      for (bool is_key = false; !rest.starts_with("+PONG");) {
+      // "*2", "$5", "key:1", "$5", "key:2"
+      std::string_view rest = keys;
+      for (bool is_key = false; !rest.empty();) {
         const std::string_view line = rest.substr(0, rest.find("\r\n"));
         if (is_key) (names += ' ') += line;
         is_key = !is_key && line.starts_with('$');
         rest.remove_prefix(line.size() + 2);
       }
       if (names.empty()) return;
-      tell_cluster(from, fmt::format("MIGRATE 127.0.0.1 {} \"\" 0 5000 AUTH2 {} {} KEYS{}",
-                                     to.port(), kUser, to.secret(), names));
+      tell_redis(from, fmt::format("MIGRATE 127.0.0.1 {} \"\" 0 5000 AUTH2 {} {} KEYS{}", to.port(),
+                                   kUser, to.secret(), names));
     }
     throw Failure("the slot's keys do not end");
   });
@@ -191,7 +164,7 @@ Done RedisCluster::move_slot(int slot) {
     const std::string id = id_of(next(slot));
     // The new owner first: the old one would otherwise redirect to a server that redirects back.
     for (Server* server : {&next(slot), &primary(shard_of(slot))}) {
-      tell_cluster(*server, fmt::format("CLUSTER SETSLOT {} NODE {}", slot, id));
+      tell_redis(*server, fmt::format("CLUSTER SETSLOT {} NODE {}", slot, id));
     }
     need(await_ok());
   });

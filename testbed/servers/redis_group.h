@@ -57,7 +57,7 @@ class RedisGroup {
   friend tl::expected<std::unique_ptr<RedisGroup>, std::string> start_redis_group(
       Testbed& testbed, const RedisGroupOptions& options);
   RedisGroup() = default;
-  tl::expected<void, std::string> follow(std::size_t index);
+  void follow(std::size_t index);
 
   std::unique_ptr<Server> primary_;
   std::vector<std::unique_ptr<Proxy>> lines_;  ///< one for all, or each its own

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "testbed/process/sync_shim.h"
+#include "testbed/process/shims.h"
 #include "testbed/servers/kinds.h"
 
 namespace lockbench::testbed {
@@ -107,7 +107,9 @@ std::string redis_access_config(const Testbed& testbed, std::uint16_t port, cons
       config_string(tls->ca.string()), tls->asks_clients ? "yes" : "no");
 }
 
-tl::expected<std::string, std::string> ask_redis(
+namespace {
+
+tl::expected<std::string, std::string> ask_as_user(
     const Server& server, std::string_view commands,
     const std::function<bool(std::string_view)>& whole) {
   constexpr std::chrono::seconds kWithin{1};
@@ -115,13 +117,41 @@ tl::expected<std::string, std::string> ask_redis(
   return ask_until(server.port(), commands, kWithin, whole, server.tls(), {login, "+OK\r\n"});
 }
 
+}  // namespace
+
+tl::expected<std::string, std::string> ask_redis(const Server& server, std::string_view commands) {
+  // The last answer shows that those before it are complete.
+  static constexpr std::string_view kLast = "+PONG\r\n";
+  auto answers = ask_as_user(server, fmt::format("{}\r\nPING\r\n", commands),
+                             [](std::string_view text) { return text.ends_with(kLast); });
+  if (answers) answers->resize(answers->size() - std::min(answers->size(), kLast.size()));
+  return answers;
+}
+
+std::string ask_redis_text(const Server& server, std::string_view command) {
+  const auto answer = ask_redis(server, command);
+  if (!answer || !answer->starts_with('$')) return {};
+  const std::size_t begin = answer->find("\r\n") + 2;
+  return answer->substr(begin, answer->rfind("\r\n") - begin);
+}
+
 tl::expected<std::string, std::string> ask_redis_line(const Server& server,
                                                       std::string_view command) {
-  auto answer = ask_redis(server, fmt::format("{}\r\n", command), [](std::string_view text) {
+  auto answer = ask_as_user(server, fmt::format("{}\r\n", command), [](std::string_view text) {
     return text.find("\r\n") != std::string_view::npos;
   });
   if (answer) answer->resize(std::min(answer->size(), answer->find("\r\n")));
   return answer;
+}
+
+void tell_redis(const Server& server, std::string_view command, std::chrono::milliseconds within) {
+  std::string answer;
+  const bool done = comes_true(within, [&] {
+    const auto said = ask_redis_line(server, command);
+    answer = said ? *said : said.error();
+    return said && said->starts_with('+');
+  });
+  if (!done) throw Failure(fmt::format("{}: {}: {}", server.address(), command, answer));
 }
 
 }  // namespace lockbench::testbed

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "testbed/failure.h"
-#include "testbed/process/clock_shim.h"
 #include "testbed/process/process_tree.h"
+#include "testbed/process/shims.h"
 #include "testbed/servers/authority.h"
 #include "testbed/servers/ports.h"
 
@@ -65,6 +65,11 @@ void ServerSpec::speak(std::string_view plain, std::string_view secured, const s
   tls = files;
   url.before = fmt::format("{}://{}", files == nullptr ? plain : secured, login);
   if (files != nullptr) url.after += files->query();
+}
+
+void ServerSpec::set(std::vector<std::string> variables) {
+  variables.insert(variables.begin(), "/usr/bin/env");
+  argv.insert(argv.begin(), variables.begin(), variables.end());
 }
 
 StartedServer Server::start(const Testbed& testbed, ServerSpec spec) {

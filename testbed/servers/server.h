@@ -44,6 +44,9 @@ struct ServerSpec {
   void speak(std::string_view plain, std::string_view secured, const std::string& login,
              const TlsFiles* files);
 
+  /// Adds variables to its environment: "NAME=value".
+  void set(std::vector<std::string> variables);
+
   std::filesystem::path folder;      ///< from Testbed::make_server_folder
   std::string name;                  ///< for messages; empty: the program's file name
   std::vector<std::string> argv;     ///< argv[0] is the absolute path of the program

@@ -1,7 +1,7 @@
 #include "strategies/redis/client/protocol.h"
 #include "tests/fuzz/target.h"
 #include "watch/families.h"
-#include "watch/sources/lock_value.h"
+#include "watch/sources/keys.h"
 #include "watch/sources/redis_lock.h"
 #include "watch/sources/zookeeper_locks.h"
 

@@ -83,7 +83,7 @@ class Installed(unittest.TestCase):
                         "--contended-grants", "1", "--out", "-", cwd=self.folder)
         self.assertEqual([one["strategy"] for one in json.loads(run)["runs"]], ["redis-set-nx-lua"])
         # The others are loaded into servers by some scenarios.
-        for name in ("lockbench-clock-shim.so", "lockbench-hosts-shim.so"):
+        for name in ("lockbench-clock-shim.so", "lockbench-hosts-shim.so", "lockbench-sync-shim.so"):
             self.assertEqual(self.only(name).parent, self.only("lockbench-supervisor").parent)
 
     def test_pages_and_data_are_there(self):

@@ -14,9 +14,8 @@
 #include <vector>
 
 #include "strategies/etcd/client/messages.h"
+#include "watch/sources/keys.h"
 #include "watch/sources/lock_state.h"
-#include "watch/sources/lock_value.h"
-#include "watch/sources/patterns.h"
 
 namespace lockbench::watch {
 

@@ -7,7 +7,7 @@
 #include "strategies/etcd/client/channel.h"
 #include "strategies/etcd/client/connection.h"
 #include "watch/sources/etcd_locks.h"
-#include "watch/sources/patterns.h"
+#include "watch/sources/keys.h"
 #include "watch/sources/server_source.h"
 
 namespace lockbench::watch {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "watch/sources/patterns.h"
+#include "watch/sources/keys.h"
 
 namespace lockbench::watch {
 namespace {

@@ -7,7 +7,7 @@
 #include "strategies/number.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/client/session.h"
-#include "watch/sources/patterns.h"
+#include "watch/sources/keys.h"
 #include "watch/sources/postgres_locks.h"
 #include "watch/sources/server_source.h"
 

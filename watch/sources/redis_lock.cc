@@ -6,7 +6,7 @@
 #include <array>
 
 #include "strategies/number.h"
-#include "watch/sources/lock_value.h"
+#include "watch/sources/keys.h"
 
 namespace lockbench::watch {
 namespace {

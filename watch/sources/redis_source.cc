@@ -7,7 +7,7 @@
 
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/client/protocol.h"
-#include "watch/sources/patterns.h"
+#include "watch/sources/keys.h"
 #include "watch/sources/redis_book.h"
 #include "watch/sources/redis_look.h"
 #include "watch/sources/server_source.h"

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "watch/sources/keys.h"
 #include "watch/sources/lock_state.h"
-#include "watch/sources/patterns.h"
 
 namespace lockbench::watch {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "strategies/zookeeper/client/session.h"
-#include "watch/sources/patterns.h"
+#include "watch/sources/keys.h"
 #include "watch/sources/server_source.h"
 #include "watch/sources/zookeeper_locks.h"
 

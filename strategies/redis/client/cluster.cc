@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <boost/crc.hpp>
 #include <deque>
 #include <map>
 #include <string>
@@ -21,26 +21,6 @@ constexpr int kMostRedirects = 5;
 constexpr std::size_t kMostServers = 1024, kMostAsked = 8;
 /// The first pause after TRYAGAIN, which lasts while a slot moves; each is twice as long.
 constexpr Duration kTryAgainAfter = std::chrono::milliseconds(20);
-
-constexpr std::array<std::uint16_t, 256> crc16_table() {
-  std::array<std::uint16_t, 256> table{};
-  for (unsigned byte = 0; byte < table.size(); ++byte) {
-    unsigned crc = byte << 8U;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc << 1U) ^ ((crc & 0x8000U) != 0 ? 0x1021U : 0U);
-    table[byte] = static_cast<std::uint16_t>(crc & 0xffffU);
-  }
-  return table;
-}
-
-/// CRC-16/XMODEM, as in Redis Cluster's specification.
-unsigned crc16(std::string_view bytes) {
-  static constexpr auto kTable = crc16_table();
-  unsigned crc = 0;
-  for (const char c : bytes) {
-    crc = ((crc << 8U) ^ kTable[((crc >> 8U) ^ static_cast<unsigned char>(c)) & 0xffU]) & 0xffffU;
-  }
-  return crc;
-}
 
 std::optional<HostPort> address_of(std::string_view host, std::int64_t port,
                                    const HostPort& asked) {
@@ -349,7 +329,10 @@ int slot_of(std::string_view key) {
     const bool tagged = close != std::string_view::npos && close > open + 1;
     if (tagged) key = key.substr(open + 1, close - open - 1);
   }
-  return static_cast<int>(crc16(key) % kSlots);
+  // CRC-16/XMODEM, as in Redis Cluster's specification.
+  boost::crc_optimal<16, 0x1021, 0, 0, false, false> crc;
+  crc.process_bytes(key.data(), key.size());
+  return static_cast<int>(crc.checksum() % kSlots);
 }
 
 std::optional<SlotMap> SlotMap::read(const Reply& reply, const HostPort& asked) {

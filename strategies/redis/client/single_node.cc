@@ -115,18 +115,12 @@ tl::expected<Endpoint, std::string> parse_independent(std::string_view url) {
 }
 
 SingleNodeLock::SingleNodeLock(const Context& context, Replicas needed)
-    : env_(context.env),
-      services_(context.services),
-      options_(context.options),
-      url_(context.urls.empty() ? "" : context.urls.front()),
+    : context_(context),
       endpoint_(endpoints_of(context, needed == Replicas::none ? parse_endpoint : parse_independent)
                     .front()),
-      waiting_(context.waiting),
-      renewing_(context.renewing),
       replicas_(wait_of(context.options, needed)),
-      client_(context.client),
       factory_(context.services.get_or_make<ConnectionFactory>(make_connection_factory)),
-      redis_(factory_.make(endpoint_, options_.timeouts(), env_)) {}
+      redis_(factory_.make(endpoint_, context.options.timeouts(), context.env)) {}
 
 AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   Lease lease{.key = std::string(request.key), .token = make_token()};
@@ -142,7 +136,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
       return std::nullopt;
     }
     const TimePoint end = end_of(asked_at_, request.ttl);
-    if (env_.now() >= end) {
+    if (env().now() >= end) {
       auto freed = decline(lease, once.stop);
       if (!freed) {
         freed.error().kind = StoreError::Kind::unanswered;  // it may be held
@@ -157,7 +151,7 @@ AcquireResult SingleNodeLock::acquire(const AcquireRequest& request) {
   const auto wait = [&](std::uint32_t earlier_waits, Duration left) {
     return wait_turn(request, lease, earlier_waits, std::min(left, frees_itself_in));
   };
-  AcquireResult result = retry_after(wait, request, env_, try_once);
+  AcquireResult result = retry_after(wait, request, env(), try_once);
   if (listening_ && result.lease) listening_->satisfied();
   listening_.reset();
   if (result.lease) {
@@ -181,7 +175,7 @@ RenewResult SingleNodeLock::renew(const Lease& lease, Duration ttl) {
   const auto protocol = renewal_protocol();
   if (!protocol) return {RenewOutcome::unsupported, {}};
   if (auto refused = refused_renewal(ttl)) return *std::move(refused);
-  const TimePoint asked_at = env_.now();
+  const TimePoint asked_at = env().now();
   const std::string argument = protocol->argument(ttl);
   const auto renewed =
       protocol->script != nullptr
@@ -191,7 +185,7 @@ RenewResult SingleNodeLock::renew(const Lease& lease, Duration ttl) {
     const auto kept = await_replicas({});
     if (!kept) return {RenewOutcome::failed, kept.error().message};
   }
-  return to_renew_result(renewed, lease, env_, asked_at, protocol->granted(ttl));
+  return to_renew_result(renewed, lease, env(), asked_at, protocol->granted(ttl));
 }
 
 StoreResult<void> SingleNodeLock::know_replicas() const {
@@ -201,14 +195,14 @@ StoreResult<void> SingleNodeLock::know_replicas() const {
 }
 
 void SingleNodeLock::queue_wait() {
-  waits_since_ = env_.now();
+  waits_since_ = env().now();
   replicas_->queue(*redis_);
 }
 
 StoreResult<void> SingleNodeLock::receive_wait(const std::stop_token& stop) {
   return replicas_->receive(*redis_, stop, [&](int acknowledged) {
-    services_.get<StrategyObserver>().on_acknowledged(env_.now() - waits_since_, acknowledged,
-                                                      replicas_->needed);
+    context_.services.get<StrategyObserver>().on_acknowledged(env().now() - waits_since_,
+                                                              acknowledged, replicas_->needed);
   });
 }
 
@@ -232,29 +226,30 @@ void SingleNodeLock::notify_released(const Lease& lease, const std::stop_token& 
 WaitResult SingleNodeLock::wait_turn(const AcquireRequest& request, const Lease&,
                                      std::uint32_t earlier_waits, Duration longest) {
   if (notifies()) return wait_for_message(request, std::min(longest, request.ttl));
-  const Duration delay = std::min(waiting_.delay(earlier_waits, env_), longest);
-  return env_.wait(nullptr, env_.now() + delay, request.stop);
+  const Duration delay = std::min(context_.waiting.delay(earlier_waits, env()), longest);
+  return env().wait(nullptr, env().now() + delay, request.stop);
 }
 
 WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Duration longest) {
   // Without a subscription, poll.
   constexpr Duration kPollInterval = std::chrono::milliseconds(100);
-  if (!woken_) woken_ = env_.make_event();
+  if (!woken_) woken_ = env().make_event();
   if (!listening_) {
     // The channel is in the key's slot, so the same server has both.
     const Endpoint server = server_of(request.key);
-    auto& hub = services_.get_or_make<NotificationHub>(
+    auto& hub = context_.services.get_or_make<NotificationHub>(
         [&] {
-          return std::make_shared<NotificationHub>(server, options_.command_timeout, factory_,
-                                                   make_service_env(services_));
+          return std::make_shared<NotificationHub>(server, context_.options.command_timeout,
+                                                   factory_, make_service_env(context_.services));
         },
-        server.sharded ? fmt::format("{} {}", url_, server.display()) : url_);
+        server.sharded ? fmt::format("{} {}", context_.urls.front(), server.display())
+                       : context_.urls.front());
     listening_.emplace(hub, channel_of(request.key), *woken_);
     // The lock may have been released between the attempt and the subscription.
     if (listening_->subscribed()) return WaitResult::signalled;
   }
   if (!listening_->subscribed()) longest = std::min(longest, kPollInterval);
-  const WaitResult result = env_.wait(woken_.get(), env_.now() + longest, request.stop);
+  const WaitResult result = env().wait(woken_.get(), env().now() + longest, request.stop);
   listening_->woken();
   return result;
 }
@@ -262,9 +257,10 @@ WaitResult SingleNodeLock::wait_for_message(const AcquireRequest& request, Durat
 void SingleNodeLock::find_channel(const RenewalProtocol& protocol, std::string_view key,
                                   Duration ttl) {
   if (ttl == channel_ttl_ && !on_cluster()) return;
-  if (scheduler_ == nullptr) scheduler_ = &renewal_scheduler(services_);
-  const Duration timeout = renewal_timeout(ttl / 3, options_.command_timeout);
-  renewal_channel_ = fmt::format("{} {} {}", url_, protocol.name(), timeout.count());
+  if (scheduler_ == nullptr) scheduler_ = &renewal_scheduler(context_.services);
+  const Duration timeout = renewal_timeout(ttl / 3, context_.options.command_timeout);
+  renewal_channel_ =
+      fmt::format("{} {} {}", context_.urls.front(), protocol.name(), timeout.count());
   if (replicas_) {
     renewal_channel_ +=
         fmt::format(" {}/{} {}", replicas_->needed, replicas_->replicas, replicas_->within.count());
@@ -278,7 +274,7 @@ void SingleNodeLock::find_channel(const RenewalProtocol& protocol, std::string_v
 }
 
 void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
-  const auto protocol = renewing_ ? renewal_protocol() : std::nullopt;
+  const auto protocol = context_.renewing ? renewal_protocol() : std::nullopt;
   if (!protocol) return;
   find_channel(*protocol, lease.key, ttl);
   lease.renewal = scheduler_->keep({.key = lease.key,
@@ -286,8 +282,8 @@ void SingleNodeLock::keep_renewed(Lease& lease, Duration ttl) {
                                     .state = lease.state,
                                     .granted_at = asked_at_,
                                     .ttl = ttl,
-                                    .timing = *renewing_,
-                                    .cap = options_.renew_cap,
+                                    .timing = *context_.renewing,
+                                    .cap = context_.options.renew_cap,
                                     .channels = {renewal_channel_}});
 }
 

@@ -116,7 +116,7 @@ class SingleNodeLock : public LockStrategy {
     return valid == Duration::max() ? TimePoint::max() : asked_at + valid;
   }
   /// Starts the validity here instead of at the beginning of the attempt.
-  void begin_validity() { asked_at_ = env_.now(); }
+  void begin_validity() { asked_at_ = env().now(); }
 
   /// The release itself. False if this client no longer holds the lock.
   virtual StoreResult<bool> give_back(const Lease& lease, const std::stop_token& stop) = 0;
@@ -172,11 +172,11 @@ class SingleNodeLock : public LockStrategy {
   StoreResult<void> await_replicas(const std::stop_token& stop);
 
   Connection& redis() { return *redis_; }
-  Env& env() { return env_; }
-  int client() const { return client_; }
+  Env& env() { return context_.env; }
+  int client() const { return context_.client; }
   bool on_cluster() const { return !endpoint_.cluster.empty(); }
   /// Whether clients wait for a message.
-  bool notifies() const { return waiting_.kind == WaitKind::notify; }
+  bool notifies() const { return context_.waiting.kind == WaitKind::notify; }
   /// The channel on which a release of this key is announced.
   static std::string channel_of(std::string_view key) { return std::string(key) + ":released"; }
 
@@ -194,15 +194,9 @@ class SingleNodeLock : public LockStrategy {
     return redis_->server_of(key).value_or(endpoint_);
   }
 
-  Env& env_;
-  Services& services_;
-  const StrategyOptions options_;
-  const std::string url_;  ///< of the server; with secrets
+  const Context context_;
   const Endpoint endpoint_;
-  const WaitPolicy waiting_;
-  const std::optional<RenewalTiming> renewing_;
   const std::optional<ReplicaWait> replicas_;
-  const int client_;
   ConnectionFactory& factory_;
   std::unique_ptr<Connection> redis_;
   TimePoint asked_at_{};  ///< the beginning of a grant's validity

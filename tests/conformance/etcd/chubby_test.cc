@@ -1,7 +1,6 @@
-#include "strategies/etcd/chubby.h"
-
 #include <gmock/gmock.h>
 
+#include "strategies/etcd/lock.h"
 #include "strategies/registry.h"
 #include "tests/conformance/common/waiter.h"
 #include "tests/conformance/etcd/etcd_test_store.h"

@@ -11,7 +11,7 @@
 #include "strategies/number.h"
 #include "strategies/redis/client/connection.h"
 #include "strategies/redis/scripts.h"
-#include "testbed/process/clock_shim.h"
+#include "testbed/process/shims.h"
 #include "tests/support/must.h"
 #include "tests/support/servers.h"
 

@@ -1,5 +1,3 @@
-#include "testbed/process/clock_shim.h"
-
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
@@ -12,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "testbed/process/shims.h"
 #include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
 

@@ -1,7 +1,6 @@
-#include "testbed/process/sync_shim.h"
-
 #include <gtest/gtest.h>
 
+#include "testbed/process/shims.h"
 #include "testbed/servers/kinds.h"
 #include "tests/integration/testbed/support.h"
 

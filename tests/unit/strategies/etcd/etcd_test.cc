@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "strategies/etcd/chubby.h"
 #include "strategies/etcd/client/channel.h"
+#include "strategies/etcd/lock.h"
 
 namespace lockbench::etcd {
 namespace {

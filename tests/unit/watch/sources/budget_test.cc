@@ -1,6 +1,6 @@
-#include "watch/sources/budget.h"
-
 #include <gtest/gtest.h>
+
+#include "watch/sources/server_source.h"
 
 namespace lockbench::watch {
 namespace {

@@ -1,9 +1,8 @@
-#include "watch/sources/lock_value.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "watch/sources/keys.h"
 #include "watch/sources/redis_lock.h"
 
 namespace lockbench::watch {

@@ -1,6 +1,6 @@
-#include "watch/sources/patterns.h"
-
 #include <gmock/gmock.h>
+
+#include "watch/sources/keys.h"
 
 namespace lockbench::watch {
 namespace {

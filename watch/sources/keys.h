@@ -1,12 +1,14 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "watch/source.h"
 
-// Patterns for lock names: * stands for any characters, ? for one.
+// What names and values of keys say of locks. In patterns for names, * stands for any characters,
+// ? for one.
 namespace lockbench::watch {
 
 bool matches_any(const std::vector<std::string>& patterns, std::string_view name);
@@ -31,5 +33,18 @@ bool is_random(std::string_view owner);
 bool sounds_like_lock(std::string_view name);
 /// "lock:order:*" for "lock:order:1234": replaces numbers and ids.
 std::string generalised(std::string_view name);
+
+/// What the value of a lock's key says.
+struct LockValue {
+  std::string owner;  ///< empty: nobody, or an empty value
+  /// A record that its holder rewrites, such as Kubernetes' Lease; else a token.
+  bool is_record = false;
+  std::optional<Duration> lasts;  ///< a record: for how long after each renewal
+};
+
+/// Reads a token, ShedLock's "ADDED:time@host", or a record with a field for the holder, in JSON or
+/// as Kubernetes stores it. Nothing: the value names no owner, so its key is no lock. Takes any
+/// bytes, also the first ones of a longer value.
+std::optional<LockValue> read_lock_value(std::string_view value);
 
 }  // namespace lockbench::watch

@@ -1,13 +1,17 @@
-#include "testbed/process/sync_shim.h"
+#include "testbed/process/shims.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <optional>
+#include <utility>
 
 #include "testbed/failure.h"
 #include "testbed/servers/machine.h"
@@ -16,6 +20,18 @@ namespace lockbench::testbed {
 namespace {
 
 namespace fs = std::filesystem;
+
+ClockPage* map_file(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  void* page = MAP_FAILED;
+  if (file >= 0) {
+    page = mmap(nullptr, sizeof(ClockPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  const int why = errno;
+  if (file >= 0) close(file);
+  if (page != MAP_FAILED) return static_cast<ClockPage*>(page);
+  throw Failure(fmt::format("cannot map {}: {}", path.string(), std::strerror(why)));
+}
 
 /// As the shim has noted it; nothing if the file was never synced.
 std::optional<std::uintmax_t> synced_size(const fs::path& folder, ino_t file) {
@@ -27,10 +43,43 @@ std::optional<std::uintmax_t> synced_size(const fs::path& folder, ino_t file) {
 
 }  // namespace
 
+tl::expected<std::unique_ptr<ClockShim>, std::string> ClockShim::make(Testbed& testbed,
+                                                                      fs::path library) {
+  return attempt([&] {
+    if (library.empty()) library = need(find_beside("lockbench-clock-shim.so"));
+    const fs::path folder = need(testbed.make_server_folder("clock"));
+    fs::path lent = need(testbed.lend(library, folder));
+    const fs::path file = folder / "page";
+    need(testbed.write_file(file, std::string(sizeof(ClockPage), '\0')));
+    ClockPage* const page = map_file(file);
+    return std::unique_ptr<ClockShim>(
+        new ClockShim(std::move(library), std::move(lent), file, page));
+  });
+}
+
+ClockShim::~ClockShim() { munmap(page_, sizeof(ClockPage)); }
+
+void ClockShim::set(std::chrono::nanoseconds ahead) {
+  std::atomic_ref(page_->ahead).store(ahead.count());
+}
+
+std::int64_t ClockShim::loads() const { return std::atomic_ref(page_->loads).load(); }
+
+std::map<std::string, std::string> ClockShim::environment() const {
+  return {{"LD_PRELOAD", lent_.string()}, {"LOCKBENCH_CLOCK_FILE", file_.string()}};
+}
+
+void ClockShim::put_under(ServerSpec& server) const {
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : environment()) {
+    variables.push_back(fmt::format("{}={}", name, value));
+  }
+  server.set(std::move(variables));
+}
+
 void put_under_sync_shim(const Testbed& testbed, ServerSpec& server) {
   const auto shim = need(testbed.lend(need(find_beside("lockbench-sync-shim.so")), server.folder));
-  server.argv.insert(server.argv.begin(), {"/usr/bin/env", "LD_PRELOAD=" + shim.string(),
-                                           "LOCKBENCH_SYNCED=" + server.folder.string()});
+  server.set({"LD_PRELOAD=" + shim.string(), "LOCKBENCH_SYNCED=" + server.folder.string()});
 }
 
 tl::expected<std::uintmax_t, std::string> forget_unsynced(const Server& server) {

@@ -9,11 +9,11 @@
 #include <tl/expected.hpp>
 
 #include "testbed/process/clock_page.h"
+#include "testbed/servers/server.h"
 #include "testbed/servers/testbed.h"
 
+// Libraries of ours that a server is started with.
 namespace lockbench::testbed {
-
-struct ServerSpec;
 
 /// The wall clock of one server or program, movable while it runs: gettimeofday, time and
 /// CLOCK_REALTIME, for its process and its children, if they ask the C library. Monotonic clocks do
@@ -51,5 +51,14 @@ class ClockShim {
   const std::filesystem::path file_;  ///< only the servers' account may open it
   ClockPage* const page_;             ///< shared with the server
 };
+
+/// Makes a server note which of its data it has synced, if it does so through the C library. Throws
+/// Failure if something is missing for that.
+void put_under_sync_shim(const Testbed& testbed, ServerSpec& server);
+
+/// For a server that was killed: cuts each of its data files where it was last synced, as if its
+/// host had crashed, and returns how many bytes were lost. A file that was never synced is empty
+/// then. Fails if the server has synced nothing. Directories and their names are kept.
+tl::expected<std::uintmax_t, std::string> forget_unsynced(const Server& server);
 
 }  // namespace lockbench::testbed
