@@ -24,7 +24,7 @@ constexpr Duration kBetweenEchoes = std::chrono::milliseconds(250);
 constexpr Duration kLatestEcho = std::chrono::seconds(5);
 
 /// Where nobody listens: a program that only says what it is need not reach its store.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNowhere{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNowhere{{
     {"redis", "redis://127.0.0.1:1/0"},
     {"memcached", "memcached://127.0.0.1:1"},
     {"nats", "nats://127.0.0.1:1"},

@@ -117,7 +117,7 @@ void HostileServer::serve() {
     const int on = 1;
     ::setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     Peer& peer = peers.emplace_back(accepted, make_speaker_());
-    peer.out = peer.speaker->greeting();
+    peer.out = peer.speaker->opening();
   }
 }
 

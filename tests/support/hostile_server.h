@@ -19,7 +19,7 @@ class Speaker {
  public:
   virtual ~Speaker() = default;
   /// What the server sends before the first request.
-  virtual std::string greeting() { return {}; }
+  virtual std::string opening() { return {}; }
   /// The length of the first request in these bytes; 0 until it is complete.
   virtual std::size_t request_length(std::string_view received) = 0;
   /// The right answer; empty: none.

@@ -91,7 +91,7 @@ std::string_view sql_of(std::string_view request) { return request.substr(kHead 
 /// Grants every lock.
 class MysqlSpeaker : public Speaker {
  public:
-  std::string greeting() override {
+  std::string opening() override {
     // Protocol 4.1, passwords of mysql_native_password, several statements and results.
     constexpr std::size_t kAbilities = 0x000fa209;
     const std::string challenge = "12345678" + std::string("901234567890");

@@ -53,7 +53,7 @@ class NatsSpeaker : public Speaker {
  public:
   explicit NatsSpeaker(std::shared_ptr<NatsStreams> streams) : streams_(std::move(streams)) {}
 
-  std::string greeting() override {
+  std::string opening() override {
     return "INFO {\"server_id\":\"N\",\"version\":\"2.9.10\",\"headers\":true} \r\n";
   }
 

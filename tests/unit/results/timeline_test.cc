@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "results/report/report.h"
 #include "tests/unit/results/samples.h"
 
 namespace lockbench::results::report {
