@@ -187,8 +187,8 @@ int renewal(const RenewalOptions& given) {
   const auto measured = loadgen::measure_renewal(plan, experiment.on_step(), session.stop());
   result.interrupted = session.stopped();
   result.runs = measured.runs;
-  if (!measured.error.empty()) console.warn(measured.error);
-  Ending ending{.errors = !measured.error.empty()};
+  for (const std::string& line : measured.errors) console.warn(line);
+  Ending ending{.errors = !measured.errors.empty()};
   for (const results::Run& run : result.runs) {
     ending.errors |= run.renewal && run.renewal->lost > 0;
     ending.exclusion_broken |= run.audit.verdict == results::Verdict::violated;

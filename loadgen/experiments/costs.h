@@ -13,6 +13,13 @@
 /// What a quorum costs, and what renewal costs.
 namespace lockbench::loadgen {
 
+/// A stop ends an experiment early; these are then the results so far.
+struct CostsMeasured {
+  std::vector<results::Run> runs;
+  std::vector<std::string> errors;    ///< what could not be measured, and failures without a fault
+  std::vector<std::string> violated;  ///< points of quorums in which exclusion was broken
+};
+
 /// The servers of the experiment, on which faults are injected. For one thread.
 class QuorumNodes {
  public:
@@ -58,15 +65,8 @@ std::vector<QuorumPointPlan> points_of(const QuorumPlan& plan);
 /// quorum of the same strategy and number of clients.
 void add_node_costs(std::vector<results::Run>& runs);
 
-/// A stop ends the experiment early; these are then the results so far.
-struct QuorumMeasured {
-  std::vector<results::Run> runs;  ///< one for each point and round
-  std::vector<std::string>
-      errors;  ///< points that could not be measured, and failures of healthy ones
-  std::vector<std::string> violated;  ///< points in which exclusion was broken
-};
-QuorumMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,
-                              const std::stop_token& stop);
+CostsMeasured measure_quorum(const QuorumPlan& plan, QuorumNodes& nodes, const OnStep& on_step,
+                             const std::stop_token& stop);
 
 /// Measures the cost of renewal by the number of held locks: the throughput of other clients on the
 /// same server, with and without the held and renewed locks, in alternating pairs of runs.
@@ -104,13 +104,8 @@ struct HeldLocksPlan {
   std::string key(std::uint64_t number) const { return key_prefix + std::to_string(number) + "}"; }
 };
 
-/// A stop ends it early, with the numbers of locks that are complete. Held locks are released in
-/// any case.
-struct RenewalMeasured {
-  std::vector<results::Run> runs;  ///< of the other clients, each with the locks held meanwhile
-  std::string error;               ///< why not all could be measured; empty if all were
-};
-RenewalMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
-                                const std::stop_token& stop);
+/// Held locks are released in any case. A stop leaves out the number of locks under way.
+CostsMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
+                              const std::stop_token& stop);
 
 }  // namespace lockbench::loadgen

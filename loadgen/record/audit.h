@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "loadgen/record/atomics.h"
-#include "loadgen/record/per_key.h"
+#include "loadgen/record/memory.h"
 #include "strategies/carrier.h"
 #include "strategies/lease.h"
 

@@ -10,8 +10,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "loadgen/record/atomics.h"
-#include "loadgen/record/per_key.h"
+#include "loadgen/record/memory.h"
 #include "strategies/env.h"
 
 namespace lockbench::loadgen {

@@ -7,8 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "loadgen/record/atomics.h"
-#include "loadgen/record/per_key.h"
+#include "loadgen/record/memory.h"
 #include "strategies/lease.h"
 
 namespace lockbench::loadgen {

@@ -7,8 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "loadgen/record/atomics.h"
-#include "loadgen/record/zeros.h"
+#include "loadgen/record/memory.h"
 #include "results/file/model.h"
 #include "strategies/duration.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "loadgen/record/metrics.h"
-#include "loadgen/record/per_key.h"
+#include "loadgen/record/memory.h"
 #include "loadgen/run/worker.h"
 #include "strategies/observer.h"
 #include "tests/support/run_shared.h"

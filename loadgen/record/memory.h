@@ -1,13 +1,48 @@
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <type_traits>
 #include <vector>
 
 namespace lockbench::loadgen {
+
+/// Threads that write to the same line slow each other down. Not the standard library's constant,
+/// which varies with compiler flags.
+inline constexpr std::size_t kCacheLine = 64;
+
+/// Makes an atomic at least that value.
+template <class T>
+void raise_to(std::atomic<T>& atomic, std::type_identity_t<T> value) noexcept {
+  T seen = atomic.load(std::memory_order_relaxed);
+  while (seen < value && !atomic.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(void* pages) const { ::munmap(pages, bytes); }
+};
+/// Objects that are zero, and take memory and time only from their first use on: the kernel's zero
+/// pages.
+template <class T>
+using Zeros = std::unique_ptr<T[], Unmap>;  // NOLINT(modernize-avoid-c-arrays)
+
+template <class T>
+Zeros<T> make_zeros(std::size_t count) {
+  if (count == 0) return {};
+  const std::size_t bytes = count * sizeof(T);
+  void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return Zeros<T>(static_cast<T*>(pages), Unmap{bytes});
+}
 
 /// A State for each used key of a run, made on first use: a run over 10 million keys may use one in
 /// ten. An unused key costs four bytes. Keys from 0. Thread-safe; takes no lock, except for a
