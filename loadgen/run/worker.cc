@@ -111,12 +111,17 @@ void Worker::note_command(std::size_t kind, std::string_view command, Duration t
   command_times_[kind]->record(taken);
 }
 
-void Worker::use_once() {
-  const int own = run_.workload.key_count() + number_;
-  run_.used.mark(own);
-  run_.write_key(own, key_name_);
+void Worker::request(int key, Mode mode, TimePoint deadline) {
+  run_.used.mark(key);
+  run_.write_key(key, key_name_);
   request_.key = key_name_;
-  request_.deadline = base_env_->now() + run_.workload.strategy.command_timeout;
+  request_.mode = mode;
+  request_.deadline = deadline;
+}
+
+void Worker::use_once() {
+  request(run_.workload.key_count() + number_, Mode::exclusive,
+          base_env_->now() + run_.workload.strategy.command_timeout);
   // A failure here will show in the load.
   const AcquireResult result = strategy_->acquire(request_);
   if (result.lease) strategy_->release(*result.lease);
@@ -169,7 +174,8 @@ std::optional<TimePoint> Worker::next_start() {
     intended = run_.schedule->next();
     // The schedule never stands still, so this ends.
     while (run_.workload.longest_lag && now - intended > *run_.workload.longest_lag) {
-      shed(intended, now);
+      abandon(intended, now);
+      record_.add(phase_, count_of(failure_.value_or(FailureReason::slow)));
       intended = run_.schedule->next();
     }
   }
@@ -225,11 +231,6 @@ void Worker::end_iteration(bool used_up) {
     // section that began in the warm-up.
     run_.over.request_stop();
   }
-}
-
-void Worker::shed(TimePoint intended, TimePoint now) {
-  abandon(intended, now);
-  record_.add(phase_, count_of(failure_.value_or(FailureReason::slow)));
 }
 
 void Worker::abandon(TimePoint intended, TimePoint now) {

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "loadgen/fibers/scheduler.h"
@@ -18,10 +20,13 @@
 #include "loadgen/record/handoff.h"
 #include "loadgen/record/metered_env.h"
 #include "loadgen/record/recorder.h"
-#include "loadgen/run/client_hosts.h"
 #include "loadgen/run/demand.h"
+#include "loadgen/run/fault.h"
 #include "loadgen/run/runner.h"
+#include "strategies/env.h"
 #include "strategies/fair_queue.h"
+#include "strategies/lease.h"
+#include "strategies/services.h"
 
 namespace lockbench::program {
 class ProgramLock;
@@ -54,6 +59,105 @@ class UsedKeys {
 
  private:
   std::vector<std::atomic<bool>> used_;
+};
+
+/// The machines of a run's clients, which see what these do with their locks. By default all
+/// clients share a process. Called on the clients' threads.
+class ClientHosts {
+ public:
+  virtual ~ClientHosts() = default;
+
+  virtual std::unique_ptr<Env> make_env(const RunShared& run, int client, std::uint64_t seed);
+  /// Of a client in a process of its own; null: it shares the run's.
+  virtual std::unique_ptr<Services> make_services(RunShared& /*run*/, int /*client*/,
+                                                  std::uint64_t /*seed*/) {
+    return nullptr;
+  }
+  /// Its process has died; false again once another one may take its place.
+  virtual bool is_dead(int /*client*/) const { return false; }
+
+  /// It begins to wait for the lock of this key.
+  virtual void asks(int /*client*/, int /*key*/) {}
+  /// It was granted the lock at last, `waited` after its intended start, and is to hold it for
+  /// `hold`.
+  virtual void granted(int /*client*/, int /*key*/, const Lease& /*lease*/, Duration /*waited*/,
+                       Duration /*hold*/) {}
+  virtual void gave_up(int /*client*/, int /*key*/) {}
+  /// It is about to release the lock, or has died with it.
+  virtual void leaves(int /*client*/, int /*key*/) {}
+
+  static ClientHosts& one_process() {
+    static ClientHosts all;
+    return all;
+  }
+};
+
+/// The client that faults of clients strike, as if it was a process of its own: it has services of
+/// its own, which stand still and die with it. Struck while it holds a lock, as in the plays of
+/// hazards. Thread-safe.
+class Victim final : public ClientHosts {
+ public:
+  static constexpr int kClient = 0;  ///< its number
+
+  /// Strikes when the client is next granted a lock, and then sets `struck`.
+  void arm(const Fault& fault, Event& struck) {
+    const std::scoped_lock lock(mutex_);
+    armed_ = &fault;
+    struck_ = &struck;
+  }
+  void disarm() {
+    const std::scoped_lock lock(mutex_);
+    armed_ = nullptr;
+  }
+
+  /// Called by the client that holds a lock. The fault that strikes it now; nothing: none.
+  std::optional<FaultKind> strike(TimePoint now) {
+    const std::scoped_lock lock(mutex_);
+    if (armed_ == nullptr) return std::nullopt;
+    const Fault& fault = *std::exchange(armed_, nullptr);
+    if (fault.kind == FaultKind::client_kill) dead_ = true;
+    if (fault.kind == FaultKind::client_pause) paused_until_ = now + *fault.lasts;
+    struck_->set();
+    return fault.kind;
+  }
+
+  std::unique_ptr<Env> make_env(const RunShared& run, int client, std::uint64_t seed) override;
+  std::unique_ptr<Services> make_services(RunShared& run, int client, std::uint64_t seed) override;
+  bool is_dead(int client) const override { return client == kClient && dead_; }
+  /// Another process takes the dead one's place.
+  void replace() { dead_ = false; }
+  TimePoint paused_until() const { return paused_until_; }
+
+ private:
+  std::mutex mutex_;
+  const Fault* armed_ = nullptr;
+  Event* struck_ = nullptr;
+  std::atomic<bool> dead_{false};
+  std::atomic<TimePoint> paused_until_{TimePoint::min()};
+};
+
+/// The Env of the victim, or of one of its services. What is paused sends nothing and goes on from
+/// its wait afterwards. What is dead sends nothing, so its connections close without a word.
+class VictimEnv : public ForwardingEnv {
+ public:
+  VictimEnv(const Victim& victim, std::unique_ptr<Env> inner)
+      : ForwardingEnv(std::move(inner)), victim_(victim) {}
+
+  WaitResult wait(Event* event, TimePoint deadline, const std::stop_token& stop) override {
+    const WaitResult result = ForwardingEnv::wait(event, deadline, stop);
+    if (result == WaitResult::stopped || now() >= victim_.paused_until()) return result;
+    const WaitResult paused = ForwardingEnv::wait(nullptr, victim_.paused_until(), stop);
+    return paused == WaitResult::stopped ? paused : result;
+  }
+
+  // Services must not wait here.
+  CommandFate before_command(const CommandInfo& command) override {
+    const bool silent = victim_.is_dead(Victim::kClient) || now() < victim_.paused_until();
+    return silent ? CommandFate::drop : ForwardingEnv::before_command(command);
+  }
+
+ private:
+  const Victim& victim_;
 };
 
 /// State that the clients of one run share. Each member is thread-safe, or not written while
@@ -167,6 +271,8 @@ class Worker {
 
  private:
   void note_command(std::size_t kind, std::string_view command, Duration taken, TimePoint ended);
+  /// Sets the request for a lock, whose key is used from now on.
+  void request(int key, Mode mode, TimePoint deadline);
   /// Takes and gives back a lock that no other client wants.
   void use_once();
   /// Waits for the next intended start; nothing if the run is over.
@@ -174,8 +280,6 @@ class Worker {
   /// The same for a rival, which starts when called.
   std::optional<TimePoint> next_call();
   bool is_rival() const { return call_ != nullptr; }
-  /// Counts a section that is later than `longest_lag` as abandoned.
-  void shed(TimePoint intended, TimePoint now);
   /// A section that was due will not begin.
   void abandon(TimePoint intended, TimePoint now);
   /// Draws the work of the next section. False if nothing is left.
@@ -237,6 +341,7 @@ class Worker {
   void release(const Held& held, TimePoint begun_at);
   /// Records the grant's effect on waiting clients.
   void note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at);
+  void note_contention(bool contended, TimePoint intended, TimePoint granted_at);
   void note_handoffs();
   Phase phase_of_wait(TimePoint intended, TimePoint ended) const;
   /// The phase of a section, by the end of its wait.

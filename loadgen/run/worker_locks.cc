@@ -86,11 +86,7 @@ std::optional<TimePoint> Worker::limit(TimePoint asked, TimePoint deadline) cons
 AcquireOutcome Worker::take(const Wanted& wanted, TimePoint intended, TimePoint started,
                             TimePoint deadline) {
   const int key = wanted.key;
-  run_.used.mark(key);
-  run_.write_key(key, key_name_);
-  request_.key = key_name_;
-  request_.mode = wanted.mode;
-  request_.deadline = deadline;
+  request(key, wanted.mode, deadline);
   const Effort before = env_.effort();
   const WaitTicket wait = run_.handoff.begin_wait(key, wanted.mode);
   run_.hosts->asks(number_, key);
@@ -187,15 +183,19 @@ history::Process& Worker::process_of(std::size_t place) {
 
 void Worker::note_grant(int key, const WaitTicket& wait, TimePoint intended, TimePoint granted_at) {
   const GrantNote note = run_.handoff.granted(key, wait, granted_at, completed_);
-  if (note.contended) {
+  note_contention(note.contended, intended, granted_at);
+  if (note.overtook) ++counts_[Count::overtakings];
+  if (note.turnaround) histograms()[Timing::turnaround].record(*note.turnaround);
+  note_handoffs();
+}
+
+void Worker::note_contention(bool contended, TimePoint intended, TimePoint granted_at) {
+  if (contended) {
     ++counts_[Count::contended_grants];
   } else {
     run_.recorder.histograms(phase_of_wait(intended, granted_at))[Timing::uncontended].record(
         granted_at - intended);
   }
-  if (note.overtook) ++counts_[Count::overtakings];
-  if (note.turnaround) histograms()[Timing::turnaround].record(*note.turnaround);
-  note_handoffs();
 }
 
 void Worker::note_handoffs() {
@@ -372,11 +372,7 @@ void Worker::note_loss(const Lease& lease, TimePoint learned_at) {
 AcquireOutcome Worker::update(const Wanted& wanted, TimePoint intended, TimePoint started,
                               TimePoint deadline) {
   const int key = wanted.key;
-  run_.used.mark(key);
-  run_.write_key(key, key_name_);
-  request_.key = key_name_;
-  request_.mode = Mode::exclusive;
-  request_.deadline = deadline;
+  request(key, Mode::exclusive, deadline);
   const Effort before = env_.effort();
   // Its clients meet while they update, and hand nothing on.
   const WaitTicket meeting = run_.handoff.begin_wait(key, request_.mode);
@@ -393,12 +389,7 @@ AcquireOutcome Worker::update(const Wanted& wanted, TimePoint intended, TimePoin
   phase_ = phase_of_end(ended);
   note_wait(result, until - before, intended, started, ended);
   if (!updated) return result.outcome;
-  if (meeting.contended) {
-    ++counts_[Count::contended_grants];
-  } else {
-    run_.recorder.histograms(phase_of_wait(intended, ended))[Timing::uncontended].record(ended -
-                                                                                         intended);
-  }
+  note_contention(meeting.contended, intended, ended);
   return result.outcome;
 }
 

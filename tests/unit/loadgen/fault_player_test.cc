@@ -7,7 +7,6 @@
 #include <mutex>
 #include <thread>
 
-#include "loadgen/run/client_hosts.h"
 #include "loadgen/run/fault.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
