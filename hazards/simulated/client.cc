@@ -8,8 +8,8 @@ namespace lockbench::hazards {
 namespace {
 
 constexpr std::chrono::seconds kObeysWithin{10};
-/// For a server to learn of a death, before the play goes on.
-constexpr std::chrono::milliseconds kNewsOfDeath{1};
+/// For what a client sent, or its death, to reach the servers before the play goes on.
+constexpr std::chrono::milliseconds kInTransit{1};
 
 /// Of a service that gets no turn.
 class StalledEnv final : public ForwardingEnv {
@@ -127,7 +127,7 @@ std::optional<Answer> SimulatedClient::receive(Duration within) {
 void SimulatedClient::kill() {
   require_life();
   die();
-  PlayClock::sleep_for(kNewsOfDeath);
+  PlayClock::sleep_for(kInTransit);
 }
 
 void SimulatedClient::stop() {
@@ -145,6 +145,7 @@ void SimulatedClient::await_stop() {
   if (!await(kObeysWithin, [this] { return host_.stopped(); })) {
     throw Failure("a client process did not stop in time");
   }
+  PlayClock::sleep_for(kInTransit);
 }
 
 }  // namespace lockbench::hazards

@@ -109,7 +109,7 @@ const Registration mysql_lease(with_known_hazards({
     .release_commands = {"SELECT owner WHERE key", "UPDATE owner, lock_until WHERE key AND owner"},
     .source = "lease tables as in ShedLock (lock_until), here with an owner for each grant",
     .libraries = {{"Java",
-                   "ShedLock JdbcTemplateLockProvider (with usingDbTime; its owner is the host)",
+                   "ShedLock JdbcTemplateLockProvider on MariaDB (with usingDbTime; its owner is the host)",
                    "lockAtMostFor = {ttl}; renewed: KeepAliveLockProvider"}},
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,

@@ -19,8 +19,8 @@ export HOME=/nonexistent
 for name in $(env | sed -n 's/^\(M[A-Z]*_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 sizes="--innodb-log-file-size=16M --innodb-buffer-pool-size=32M"
 if [ ! -e "$data" ]; then
-  rm -rf "$data.new"
-  mariadb-install-db --no-defaults --datadir="$data.new" --skip-name-resolve --skip-test-db \
+  rm -rf "$data.new" && mkdir "$data.new" || exit 1
+  TMPDIR="$data.new" mariadb-install-db --no-defaults --datadir="$data.new" --skip-name-resolve --skip-test-db \
     --auth-root-authentication-method=normal $sizes --innodb-flush-method=nosync \
     --innodb-doublewrite=0 --innodb-flush-log-at-trx-commit=0 >/dev/null || exit 1
   mv "$data.new" "$data" || exit 1

@@ -22,14 +22,17 @@ constexpr int kMostResults = 64;
 
 /// What statements rely on: READ COMMITTED locks no gaps between rows. A number that is drawn in an
 /// open transaction is on disk only after its end, so the first one, drawn here, reserves more than
-/// a run draws. Fails if the objects of the run do not exist.
+/// a run draws; the server writes sequences to disk together with the next change of a row. Fails
+/// if the objects of the run do not exist.
 std::string use_objects(const std::string& schema, Duration timeout) {
   const auto wait = std::max<std::int64_t>(ceil_seconds(timeout) - 1, 1);
   return fmt::format(R"(
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET SESSION innodb_lock_wait_timeout = {1}, lock_wait_timeout = 1, time_zone = '+00:00';
 USE {0};
-SELECT NEXTVAL(fencing))",
+SELECT NEXTVAL(fencing);
+INSERT IGNORE INTO lease VALUES (CONCAT('session ', CONNECTION_ID()), '', SYSDATE(6));
+DELETE FROM lease WHERE name = CONCAT('session ', CONNECTION_ID()))",
                      schema, wait);
 }
 

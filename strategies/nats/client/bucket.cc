@@ -60,6 +60,12 @@ StoreResult<Bucket::Look> Bucket::look(const Place& place, std::string_view key,
     return nats_.fail(StoreError::Kind::not_sent,
                       fmt::format("a key must have 1 to {} characters", kLongestKey));
   }
+  if (!ages_.contains(place.stream)) {
+    const auto stream = stream_of(place, key, stop);
+    if (!stream) return tl::unexpected(stream.error());
+    if (stream->refusal == Refusal::no_stream) return Look{};
+    if (stream->refusal != Refusal::none) return refused(*stream);
+  }
   const auto answer =
       manage("STREAM.MSG.GET", place, key,
              nlohmann::json::object({{"last_by_subj", place.subject}}).dump(), stop);
@@ -118,14 +124,13 @@ StoreResult<void> Bucket::keep_for(Duration ttl, const Place& place, std::string
       !expires_
           ? Duration::max()
           : std::max<Duration>(kShortestAge, std::chrono::milliseconds(ceil_milliseconds(ttl)));
-  if (ages_.size() >= kMostBuckets && !ages_.contains(place.stream)) ages_.clear();
   // Another client may make the stream after our look, and a third may remove it.
   constexpr int kAttempts = 4;
-  for (int attempt = 0; ages_[place.stream] < wanted; ++attempt) {
-    if (attempt == kAttempts) {
-      return nats_.fail(StoreError::Kind::rejected, "the bucket keeps changing");
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (const auto age = ages_.find(place.stream); age != ages_.end() && age->second >= wanted) {
+      return {};
     }
-    auto answer = manage("STREAM.INFO", place, key, {}, stop);
+    auto answer = stream_of(place, key, stop);
     if (answer && answer->refusal == Refusal::no_stream) {
       answer = manage("STREAM.CREATE", place, key, with_age(new_bucket(place), wanted), stop);
     } else if (answer && !answer->configuration.empty() && answer->max_age < wanted) {
@@ -136,13 +141,30 @@ StoreResult<void> Bucket::keep_for(Duration ttl, const Place& place, std::string
     if (answer->refusal == Refusal::stream_exists || answer->refusal == Refusal::no_stream)
       continue;
     if (answer->refusal != Refusal::none) return refused(*answer);
-    if (answer->configuration.empty()) {
-      nats_.close();
-      return nats_.fail(StoreError::Kind::unanswered, "expected the configuration of a stream");
-    }
-    ages_[place.stream] = answer->max_age;
+    if (answer->is_made) ages_[place.stream] = answer->max_age;
   }
-  return {};
+  return nats_.fail(StoreError::Kind::rejected, "the bucket keeps changing");
+}
+
+/// nats-server 2.9 ends with a panic when it is asked for a message of a stream that another
+/// client's request is making.
+StoreResult<Answer> Bucket::stream_of(const Place& place, std::string_view key,
+                                      const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds kBetween{10};
+  constexpr int kLooks = 500;
+  for (int look = 0; look < kLooks && !stop.stop_requested(); ++look) {
+    auto answer = manage("STREAM.INFO", place, key, {}, stop);
+    if (!answer || answer->refusal != Refusal::none) return answer;
+    if (answer->configuration.empty()) break;
+    if (answer->is_made) {
+      if (ages_.size() >= kMostBuckets) ages_.clear();
+      ages_[place.stream] = answer->max_age;
+      return answer;
+    }
+    env_.wait(nullptr, env_.now() + kBetween, stop);
+  }
+  nats_.close();
+  return nats_.fail(StoreError::Kind::unanswered, "expected the configuration of a stream");
 }
 
 StoreResult<Answer> Bucket::manage(std::string_view name, const Place& place, std::string_view key,

@@ -27,7 +27,7 @@ class Bucket : public VersionedStore {
  public:
   /// `expires`: false for keys without a TTL, which are in buckets of their own.
   Bucket(const Endpoint& endpoint, const Timeouts& timeouts, Env& env, bool expires)
-      : nats_(endpoint, timeouts, env), expires_(expires) {}
+      : env_(env), nats_(endpoint, timeouts, env), expires_(expires) {}
 
   StoreResult<void> connect() override { return nats_.connect(); }
   const std::string& display() const override { return nats_.display(); }
@@ -47,14 +47,18 @@ class Bucket : public VersionedStore {
   /// Makes the key's bucket keep its messages this long at least.
   StoreResult<void> keep_for(Duration ttl, const Place& place, std::string_view key,
                              const std::stop_token& stop);
+  /// What the stream is, once it is made.
+  StoreResult<Answer> stream_of(const Place& place, std::string_view key,
+                                const std::stop_token& stop);
   /// A request to the stream.
   StoreResult<Answer> manage(std::string_view name, const Place& place, std::string_view key,
                              std::string_view payload, const std::stop_token& stop);
   tl::unexpected<StoreError> refused(const Answer& answer) const;
 
+  Env& env_;
   Connection nats_;
   const bool expires_;
-  std::map<std::string, Duration, std::less<>> ages_;  ///< at least, by stream
+  std::map<std::string, Duration, std::less<>> ages_;  ///< at least, by stream that is made
   std::uint64_t revision_ = 0;
 };
 

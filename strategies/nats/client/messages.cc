@@ -219,6 +219,8 @@ tl::expected<Answer, std::string> parse_answer(std::string_view text) {
     const auto most = static_cast<std::uint64_t>(kLongestDuration.count());
     const std::uint64_t age = number_of(config, "max_age");
     answer.configuration = config.dump(-1, ' ', false, Json::error_handler_t::replace);
+    // Go's zero time, as long as the stream is being made.
+    answer.is_made = !text_of(*json, "created").starts_with("0001-");
     answer.max_age = age == 0 ? Duration::max() : Duration(std::min(age, most));
   }
   answer.purged = number_of(*json, "purged");

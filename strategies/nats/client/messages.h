@@ -56,6 +56,7 @@ struct Answer {
   bool deleted = false;         ///< the message marks a key as deleted
   std::string configuration{};  ///< of a stream, in JSON
   Duration max_age{};           ///< of its messages; Duration::max(): they stay
+  bool is_made = false;         ///< the stream: it says when it was created
   std::uint64_t purged = 0;     ///< how many messages were removed
 
   struct Stream {

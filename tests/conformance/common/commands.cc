@@ -109,8 +109,8 @@ Words names_of(const std::vector<SeenCommand>& commands) {
 
 /// Commands of a new connection are not part of a strategy.
 std::vector<TracedCommand> without_logins(std::vector<TracedCommand> commands) {
-  constexpr std::array<std::string_view, 6> kFirst{"AUTH", "Authenticate",    "CREATE SCHEMA",
-                                                   "USE",  "CREATE DATABASE", "CONNECT"};
+  constexpr std::array<std::string_view, 7> kFirst{
+      "AUTH", "Authenticate", "CREATE SCHEMA", "USE", "CREATE DATABASE", "CONNECT", "STREAM.INFO"};
   std::erase_if(commands, [&](const TracedCommand& command) {
     return std::ranges::find(kFirst, command.name) != kFirst.end();
   });

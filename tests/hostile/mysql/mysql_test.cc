@@ -172,25 +172,27 @@ std::vector<std::string> replies() {
   return all;
 }
 
-/// The bodies; nothing if they are not whole packets in sequence.
-std::optional<Bodies> read_packets(std::string_view sent) {
+/// The bodies of the whole packets that it begins with.
+Bodies read_packets(std::string_view sent) {
   Bodies bodies;
-  for (std::size_t number = 1; !sent.empty(); ++number) {
-    if (sent.size() < kHead || static_cast<unsigned char>(sent[3]) != number) return std::nullopt;
+  while (sent.size() >= kHead) {
     const std::size_t length = read_little(sent.substr(0, 3));
-    if (sent.size() < kHead + length) return std::nullopt;
+    if (sent.size() < kHead + length) break;
     bodies.emplace_back(sent.substr(kHead, length));
     sent.remove_prefix(kHead + length);
   }
   return bodies;
 }
 
-/// The value of an answer with one; nothing for any other.
+/// The value of an answer that begins as one with a single value does; nothing for any other. The
+/// library passes over what is too much in a row or behind it, and over the packets' numbers.
 std::optional<std::string> value_in(std::string_view sent) {
-  const auto bodies = read_packets(sent);
-  if (!bodies || bodies->size() != 5 || bodies->at(3).empty()) return std::nullopt;
-  const std::string value = bodies->at(3).substr(1);
-  return *bodies == one_value(value) ? std::optional(value) : std::nullopt;
+  const Bodies bodies = read_packets(sent);
+  if (bodies.size() < 5 || bodies[0] != little(1, 1) || bodies[3].empty()) return std::nullopt;
+  const auto length = static_cast<unsigned char>(bodies[3].front());
+  const bool ends = bodies[4].starts_with('\xfe');
+  if (length > 250 || bodies[3].size() < 1U + length || !ends) return std::nullopt;
+  return bodies[3].substr(1, length);
 }
 
 }  // namespace my

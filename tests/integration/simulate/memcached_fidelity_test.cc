@@ -90,6 +90,7 @@ class RandomItems {
     const std::string data = value();
     return fmt::format("{} {}\r\n{}\r\n", storing_line(name), data.size(), data);
   }
+  // No "get" of a key that is too long: the server then drops the answers before it, too.
   std::string rare() {
     const std::string long_key(251, 'k');
     return pick({"get " + key() + "\r\n",
@@ -103,7 +104,6 @@ class RandomItems {
                  "delete k1 0\r\n",
                  "delete k1 5\r\n",
                  "delete\r\n",
-                 "get " + long_key + "\r\n",
                  "delete " + long_key + "\r\n",
                  "add k2 0 x 3\r\nabc\r\n",
                  "add k2 0 0 -1\r\n",

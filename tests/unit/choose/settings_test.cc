@@ -21,7 +21,10 @@ Answer answer_for(Traits traits, const Requirements& requirements,
   // Answers refer to the descriptors, so keep these until the next call.
   static std::optional<World> world;
   world.emplace();
-  world->add(made_up("x", std::move(traits), std::move(hazards)));
+  Descriptor lock = made_up("x", std::move(traits), std::move(hazards));
+  // Settings of a server are those of a store.
+  if (lock.traits.ends_with_connection) lock.backend = "postgres";
+  world->add(std::move(lock));
   world->file() = under(requirements.clients.value_or(32), {measured("x", 1e-3)});
   return world->choose(requirements);
 }
