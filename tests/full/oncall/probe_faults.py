@@ -1,111 +1,41 @@
 #!/usr/bin/env python3
 """Symptoms of each fault for an on-call engineer: real Redis servers, a real probe of each with the settings of the
-systemd unit, and a real Prometheus with the shipped intervals and rules. Prints the table of faults in docs/alerts.md.
-All faults strike at the same time, each its own server, so the whole takes about nine minutes.
-Usage: oncall.py [--lockbench FILE] [--root FOLDER] [FAULT...]     --root: the source folder with rules and unit"""
+systemd unit, and a real Prometheus with the shipped intervals and rules. Prints the table of faults in docs/alerts.md;
+exits with 1 if an alert is missing, late, or critical for another reason. All faults strike at the same time, each its
+own server: a few faults, shortened, take three minutes; with --table all of them nine.
+Usage: probe_faults.py [--lockbench FILE] [--table] [--root FOLDER] [FAULT...]   --root: source folder of rules and unit"""
 
-import argparse
 import contextlib
 import datetime
-import json
 import math
-import os
 import pathlib
 import re
 import shlex
 import signal
 import socket
-import subprocess
+import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
+
+from stage import ROOT, Program, Prometheus, Redis, Verdict, after, arguments, free_port, http
 
 HEALTHY_SECONDS = 65  # before the faults: every window that an alert needs has data
 WATCHED_SECONDS = 330  # after the last fault was healed: alerts over five minutes end
-EVALUATION_SECONDS = 15  # as in prometheus.yml
+# Without --table: these faults, for this long at most, and watched for this long.
+FEW, SHORT_SECONDS, SHORTLY_WATCHED_SECONDS = ("blip", "oom", "deleted", "stuck", "paused"), 75, 20
+# How long after the fault an alert may fire: its window of 30 s or 1 min, until half of it is bad, or its `for`; a
+# scrape, an evaluation, and some seconds for Prometheus itself.
+FAILING = {"LockbenchProbeFailing": 75}
 PASSWORD = "s3cret-of-the-probe"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def http(url, timeout=2.0):
-    """Status and text; status 0 without an answer."""
-    try:
-        with urllib.request.urlopen(url, timeout=timeout) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-    except OSError:
-        return 0, ""
-
-
-def redis_call(port, *words, password=None, timeout=5.0):
-    """Sends one command on a new connection; returns the raw answer."""
-    text = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
-        for command in ([("AUTH", password)] if password else []) + [words]:
-            message = b"*%d\r\n" % len(command)
-            for word in command:
-                raw = str(word).encode()
-                message += b"$%d\r\n%s\r\n" % (len(raw), raw)
-            connection.sendall(message)
-            text = connection.recv(1 << 20)
-    return text.decode(errors="replace")
-
-
-class Redis:
-    """A server with its own folder, without durability by default."""
-
-    def __init__(self, folder, *options, sentinel=False):
-        self.folder, self.port, self.options = folder, free_port(), options
-        self.program = "redis-sentinel" if sentinel else "redis-server"
-        folder.mkdir()
-        self.process = None
-        self.start()
-
-    def start(self):
-        arguments = ["--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--enable-debug-command", "yes",
-                     "--save", "", "--logfile", self.folder / "log", *self.options]
-        if self.program == "redis-sentinel":
-            config = self.folder / "sentinel.conf"
-            config.write_text(f"port {self.port}\nbind 127.0.0.1\ndir {self.folder}\n" + "\n".join(self.options))
-            arguments = [config, "--logfile", self.folder / "log"]
-        self.process = subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                if redis_call(self.port, "PING"):
-                    return
-            time.sleep(0.05)
-        raise RuntimeError(f"{self.program} does not answer; see {self.folder}/log")
-
-    def signal(self, number):
-        self.process.send_signal(number)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def call(self, *words, **more):
-        return redis_call(self.port, *words, **more)
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.kill()
 
 
 class Fault:
     """A server, its probe, and the fault of the server."""
 
     lasts = 120
+    alerts = {}  # that must fire, and within how many seconds
+    also = ()  # critical alerts that may
 
     def __init__(self, folder):
         self.folder = folder
@@ -128,23 +58,12 @@ class Fault:
         words = [word.replace("%d", str(self.folder)) for word in unit]
         words[0] = str(lockbench)
         words[words.index("--metrics-listen") + 1] = f"127.0.0.1:{self.ready_port}"
-        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=self.folder)
-        threading.Thread(target=self.listen, args=[self.process], daemon=True).start()
-
-    def listen(self, process):
-        for line in process.stderr:
-            self.said.append((time.time(), line.strip()))
+        self.process = Program(words, self.folder, self.said)
 
     def watch(self):
         status, text = http(f"http://127.0.0.1:{self.ready_port}/-/ready")
         if not self.readiness or self.readiness[-1][1] != status:
             self.readiness.append((time.time(), status, text.strip()))
-
-    def metric(self, name):
-        for line in http(f"http://127.0.0.1:{self.ready_port}/metrics")[1].splitlines():
-            if line.startswith(name):
-                return float(line.rsplit(" ", 1)[1])
-        return None
 
     def strike(self):
         raise NotImplementedError
@@ -174,18 +93,16 @@ class Fault:
             time.sleep(pause)
 
     def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(10)
-            if self.process.poll() is None:
-                self.process.kill()
+        if self.process:
+            self.process.stop()
         self.redis.stop()
 
 
 class Blip(Fault):
     """the server is killed, and is back, empty, after 4 s"""
 
+    alerts = {"LockbenchFencingReset": 45}
+    also = ("LockbenchExclusionBroken",)
     lasts = 4
 
     def strike(self):
@@ -198,11 +115,16 @@ class Blip(Fault):
 class Kill(Blip):
     """the server is killed, and is back, empty, after 2 min"""
 
+    alerts = FAILING
+    also = ("LockbenchFencingReset",)
     lasts = 120
 
 
 class Freeze(Fault):
     """the server hangs for 2 min (SIGSTOP)"""
+
+    alerts = FAILING
+    also = ("LockbenchProbeSlow",)
 
     def strike(self):
         self.redis.signal(signal.SIGSTOP)
@@ -214,6 +136,8 @@ class Freeze(Fault):
 class Slow(Fault):
     """the server is slow for 1 min (`DEBUG SLEEP 0.9`, over and over)"""
 
+    alerts = {"LockbenchProbeSlow": 75}
+    also = ("LockbenchProbeFailing",)
     lasts = 60
 
     def strike(self):
@@ -222,6 +146,8 @@ class Slow(Fault):
 
 class Oom(Fault):
     """the server is out of memory for 2 min (`maxmemory 1`)"""
+
+    alerts = FAILING
 
     def strike(self):
         self.redis.call("CONFIG", "SET", "maxmemory", "1")
@@ -232,6 +158,9 @@ class Oom(Fault):
 
 class ReadOnly(Fault):
     """the server became a replica, for 2 min"""
+
+    alerts = FAILING
+    also = ("LockbenchFencingReset", "LockbenchExclusionBroken")
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -251,6 +180,8 @@ class ReadOnly(Fault):
 class Password(Fault):
     """the password is changed, and connections are closed, for 2 min"""
 
+    alerts = FAILING
+
     def __init__(self, folder):
         super().__init__(folder)
         self.redis.call("CONFIG", "SET", "requirepass", PASSWORD)
@@ -269,6 +200,8 @@ class Password(Fault):
 class Deleted(Fault):
     """the probe's keys are deleted every second for 1 min"""
 
+    alerts = {"LockbenchExclusionBroken": 60}
+    also = ("LockbenchFencingReset",)
     lasts = 60
 
     def strike(self):
@@ -278,6 +211,7 @@ class Deleted(Fault):
 class Stuck(Fault):
     """one of two locks is taken for 2 min by somebody else"""
 
+    alerts = {"LockbenchLockStuck": 60}
     key = None
 
     def strike(self):
@@ -298,6 +232,7 @@ class Stuck(Fault):
 class Failover(Fault):
     """the primary is killed, and a sentinel promotes its replica"""
 
+    also = ("LockbenchFencingReset", "LockbenchExclusionBroken")
     lasts = 60
 
     def __init__(self, folder):
@@ -324,12 +259,13 @@ class Cold(Kill):
     def strike(self):
         super().strike()
         self.process.kill()
-        self.process.wait()
         self.start_probe()
 
 
 class Full(Fault):
     """the server accepts no further connections for 2 min (`maxclients 1`)"""
+
+    alerts = {"LockbenchConnectionsRefused": 120}
 
     def strike(self):
         self.admin = socket.create_connection(("127.0.0.1", self.redis.port))
@@ -348,15 +284,16 @@ class Paused(Fault):
     lasts = 20
 
     def strike(self):
-        self.process.send_signal(signal.SIGSTOP)
+        self.process.signal(signal.SIGSTOP)
 
     def heal(self):
-        self.process.send_signal(signal.SIGCONT)
+        self.process.signal(signal.SIGCONT)
 
 
 class Gone(Fault):
     """the probe itself is gone for 150 s"""
 
+    alerts = {"LockbenchProbeDown": 150}
     lasts = 150
 
     def strike(self):
@@ -371,65 +308,16 @@ FAULTS = {"blip": Blip, "kill": Kill, "cold": Cold, "freeze": Freeze, "slow": Sl
           "gone": Gone}
 
 
-class Prometheus:
-    """A Prometheus with the shipped configuration but these targets."""
-
-    def __init__(self, folder, root, faults):
-        folder.mkdir()
-        rules = root / "dashboards/prometheus"
-        text = (rules / "prometheus.yml").read_text()
-        for name in ("recording.yml", "alerts.yml"):
-            text = text.replace(f"- {name}", f"- {rules / name}")
-        targets = ", ".join(f"'127.0.0.1:{fault.ready_port}'" for fault in faults)
-        text = text.replace("['127.0.0.1:9465']", f"[{targets}]")
-        (folder / "prometheus.yml").write_text(text)
-        self.port = free_port()
-        self.process = subprocess.Popen(
-            ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
-             f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn"])
-        self.firing = {}  # (instance, alert) to [first seen, last seen, severity, summaries, times it fired]
-        self.watched_at = 0.0
-
-    def watch(self):
-        status, text = http(f"http://127.0.0.1:{self.port}/api/v1/alerts")
-        self.watched_at = now = time.time()
-        for alert in json.loads(text)["data"]["alerts"] if status == 200 else []:
-            labels = alert["labels"]
-            if alert["state"] != "firing" or "instance" not in labels:
-                continue
-            place = self.firing.setdefault((labels["instance"], labels["alertname"], labels.get("strategy", "")),
-                                           [now, now, labels["severity"], [], 1])
-            place[4] += now - place[1] > EVALUATION_SECONDS / 2
-            place[1] = now
-            summary = alert["annotations"]["summary"]
-            if summary not in place[3]:
-                place[3].append(summary)
-
-    def median(self, expression):
-        """Of its series' values now."""
-        query = urllib.parse.urlencode({"query": f"quantile(0.5, {expression})"})
-        status, text = http(f"http://127.0.0.1:{self.port}/api/v1/query?{query}")
-        found = json.loads(text)["data"]["result"] if status == 200 else []
-        return float(found[0]["value"][1]) if found else math.nan
-
-    def health(self):
-        """Measurements of healthy probes, as a reference for the boards."""
-        quantile = ("histogram_quantile({}, sum by (instance, le) (rate("
-                    "lockbench_uncontended_acquire_duration_seconds_bucket[1m])))")
-        p50, p99 = (self.median(quantile.format(share)) * 1000 for share in (0.5, 0.99))
-        return (f"Before the faults, in the median of the probes: uncontended acquisitions took {p50:.2f} ms (p50) and "
-                f"{p99:.2f} ms (p99); the smallest renewal margin was {self.median('lockbench:renewal_margin:p01_share5m'):.0%} "
-                f"of the TTL; the probe sent {self.median('lockbench:store_commands:per_section5m'):.1f} commands per section; "
-                f"second clients wanted a held lock "
-                f"{self.median('rate(lockbench_contended_grants_total[1m])'):.2f} times per second.")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-
-def after(moment, start):
-    return f"{moment - start:.0f} s"
+def health(prometheus):
+    """Measurements of healthy probes, as a reference for the boards."""
+    quantile = ("histogram_quantile({}, sum by (instance, le) (rate("
+                "lockbench_uncontended_acquire_duration_seconds_bucket[1m])))")
+    p50, p99 = (prometheus.median(quantile.format(share)) * 1000 for share in (0.5, 0.99))
+    return (f"Before the faults, in the median of the probes: uncontended acquisitions took {p50:.2f} ms (p50) and "
+            f"{p99:.2f} ms (p99); the smallest renewal margin was "
+            f"{prometheus.median('lockbench:renewal_margin:p01_share5m'):.0%} of the TTL; the probe sent "
+            f"{prometheus.median('lockbench:store_commands:per_section5m'):.1f} commands per section; second clients "
+            f"wanted a held lock {prometheus.median('rate(lockbench_contended_grants_total[1m])'):.2f} times per second.")
 
 
 def messages(fault):
@@ -446,13 +334,6 @@ def messages(fault):
                           f"{after(moment, fault.struck_at)})" for moment, text, names in said.values()) or "–"
 
 
-def alerts_of(fault, prometheus):
-    """Names and facts of alerts, in order of their start."""
-    found = [(name, seen) for (where, name, _), seen in prometheus.firing.items()
-             if where == f"127.0.0.1:{fault.ready_port}"]
-    return sorted(found, key=lambda one: one[1][0])
-
-
 def row(fault, prometheus):
     unready = [(at, text) for at, status, text in fault.readiness if status == 503 and at >= fault.struck_at]
     ready = f"503 after {after(unready[0][0], fault.struck_at)}" if unready else "200"
@@ -461,16 +342,16 @@ def row(fault, prometheus):
     if any(status == 404 for _, status, _ in fault.readiness):
         ready = "–"
     alerts = []
-    for name, (first, last, severity, _, times) in alerts_of(fault, prometheus):
-        text = f"[`{name}`](#{name.lower()}) ({severity}) after {after(first, fault.struck_at)}"
-        if first < fault.struck_at:
+    for alert in prometheus.alerts_of(fault.ready_port):
+        text = f"[`{alert.name}`](#{alert.name.lower()}) ({alert.severity}) after {after(alert.first, fault.struck_at)}"
+        if alert.first < fault.struck_at:
             text += " (before the fault!)"
-        if times > 1:
-            text += f", {times} times"
-        if prometheus.watched_at - last < 1:
-            text += f", and still {after(last, fault.healed_at)} after its end"
-        elif last > fault.healed_at:
-            text += f", until {after(last, fault.healed_at)} after its end"
+        if alert.times > 1:
+            text += f", {alert.times} times"
+        if prometheus.watched_at - alert.last < 1:
+            text += f", and still {after(alert.last, fault.healed_at)} after its end"
+        elif alert.last > fault.healed_at:
+            text += f", until {after(alert.last, fault.healed_at)} after its end"
         alerts.append(text)
     cells = [fault.__doc__, messages(fault).replace("|", "\\|"), ready, "; ".join(alerts) or "none"]
     text = "| " + " | ".join(cells).replace(f"127.0.0.1:{fault.redis.port}", "redis:6379") + " |"
@@ -484,49 +365,74 @@ def unit_of(root):
     raise RuntimeError("the unit has no ExecStart")
 
 
+def judge(fault, prometheus, verdict):
+    name, alerts = fault.folder.name, prometheus.alerts_of(fault.ready_port)
+    verdict.expect(not fault.failed, f"{name}: could not be played")
+    for wanted, seconds in fault.alerts.items():
+        late = [one.first - fault.struck_at for one in alerts if one.name == wanted]
+        verdict.expect_in_time(late and 0 <= late[0] <= seconds,
+                               f"{name}: {wanted} after {late[0] if late else math.inf:.0f} s, not within {seconds} s", 1)
+    pages = {one.name for one in alerts if one.severity == "critical"} - {*fault.alerts, *fault.also}
+    verdict.expect_in_time(not pages, f"{name}: {', '.join(sorted(pages))} fired", 1)
+
+
+def tell(fault, prometheus):
+    """All that was said, for whoever writes the page."""
+    print(f"\n{fault.folder.name}:", file=sys.stderr)
+    for alert in prometheus.alerts_of(fault.ready_port):
+        print(f"  {alert.name}: {' | '.join(alert.summaries)}", file=sys.stderr)
+    for moment, line in fault.said:
+        print(f"  {moment - fault.struck_at:7.1f} s  {line}", file=sys.stderr)
+
+
+def play(faults, prometheus, watched_seconds):
+    """Returns measurements of the healthy probes."""
+    begun, healthy = time.time(), ""
+    players = [threading.Thread(target=fault.play) for fault in faults]
+    while not all(fault.healed_at for fault in faults) or time.time() < max(
+            fault.healed_at for fault in faults) + watched_seconds:
+        if players and time.time() > begun + HEALTHY_SECONDS:
+            healthy = health(prometheus)
+            for player in players:
+                player.start()
+            players = []
+        for fault in faults:
+            fault.watch()
+        prometheus.watch()
+        time.sleep(0.3)
+    return healthy
+
+
 def main():
-    home = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lockbench", type=pathlib.Path, default=home / "build/release/lockbench")
-    parser.add_argument("--root", type=pathlib.Path, default=home)
+    parser = arguments(__doc__)
+    parser.add_argument("--root", type=pathlib.Path, default=ROOT)
     parser.add_argument("faults", nargs="*", choices=[[], *FAULTS], metavar="FAULT", default=[])
     given = parser.parse_args()
+    verdict = Verdict()
     with tempfile.TemporaryDirectory(prefix="lockbench-oncall-") as text, contextlib.ExitStack() as ending:
         folder, faults = pathlib.Path(text), []
-        for name in given.faults or FAULTS:
+        for name in given.faults or (FAULTS if given.table else FEW):
             faults.append(FAULTS[name](folder / name))
             ending.callback(faults[-1].stop)
         for fault in faults:
+            if not given.table:
+                fault.lasts = min(fault.lasts, SHORT_SECONDS)
             fault.program = (given.lockbench.resolve(), unit_of(given.root))
             fault.start_probe()
-        prometheus = Prometheus(folder / "prometheus", given.root.resolve(), faults)
+        ports = [fault.ready_port for fault in faults]
+        prometheus = Prometheus(folder / "prometheus", given.root.resolve(), {"lockbench-probe": ports})
         ending.callback(prometheus.stop)
-        begun = time.time()
-        healthy = ""
-        players = [threading.Thread(target=fault.play) for fault in faults]
-        while not all(fault.healed_at for fault in faults) or time.time() < max(
-                fault.healed_at for fault in faults) + WATCHED_SECONDS:
-            if players and time.time() > begun + HEALTHY_SECONDS:
-                healthy = prometheus.health()
-                for player in players:
-                    player.start()
-                players = []
-            for fault in faults:
-                fault.watch()
-            prometheus.watch()
-            time.sleep(0.3)
-        print(f"<!-- tests/bench/oncall.py, {datetime.date.today()} -->")
+        healthy = play(faults, prometheus, WATCHED_SECONDS if given.table else SHORTLY_WATCHED_SECONDS)
+        print(f"<!-- tests/full/oncall/probe_faults.py, {datetime.date.today()} -->")
         print("| fault | the probe says (after) | `/-/ready` | alerts |\n|---|---|---|---|")
         for fault in faults:
-            print(f"{fault.folder.name} could not be played" if fault.failed else row(fault, prometheus))
+            if not fault.failed:
+                print(row(fault, prometheus))
         print(f"\n{healthy}")
         for fault in faults:
-            print(f"\n{fault.folder.name}:", file=os.sys.stderr)
-            for name, (_, _, _, summaries, _) in alerts_of(fault, prometheus):
-                print(f"  {name}: {' | '.join(summaries)}", file=os.sys.stderr)
-            for moment, line in fault.said:
-                since = moment - fault.struck_at
-                print(f"  {since:7.1f} s  {line}", file=os.sys.stderr)
+            judge(fault, prometheus, verdict)
+            tell(fault, prometheus)
+    verdict.exit()
 
 
 if __name__ == "__main__":
