@@ -3,7 +3,8 @@
 systemd unit, and a real Prometheus with the shipped intervals and rules. Prints the table of faults in docs/alerts.md;
 exits with 1 if an alert is missing, late, or critical for another reason. All faults strike at the same time, each its
 own server: a few faults, shortened, take three minutes; with --table all of them nine.
-Usage: probe_faults.py [--lockbench FILE] [--table] [--root FOLDER] [FAULT...]   --root: source folder of rules and unit"""
+Usage: probe_faults.py [--lockbench FILE] [--table] [--root FOLDER] [FAULT...]; --root: the source folder with rules
+and unit"""
 
 import contextlib
 import datetime
@@ -317,7 +318,8 @@ def health(prometheus):
             f"{p99:.2f} ms (p99); the smallest renewal margin was "
             f"{prometheus.median('lockbench:renewal_margin:p01_share5m'):.0%} of the TTL; the probe sent "
             f"{prometheus.median('lockbench:store_commands:per_section5m'):.1f} commands per section; second clients "
-            f"wanted a held lock {prometheus.median('rate(lockbench_contended_grants_total[1m])'):.2f} times per second.")
+            f"wanted a held lock {prometheus.median('rate(lockbench_contended_grants_total[1m])'):.2f} times per "
+            "second.")
 
 
 def messages(fault):
@@ -330,7 +332,7 @@ def messages(fault):
             continue
         strategy, text = found.groups()
         said.setdefault(re.sub(r"\d+", "", text), (moment, text, set()))[2].add(strategy)
-    return ", then ".join(f"{text} ({', '.join(sorted(names)) + ', ' if len(names) == 1 else ''}"
+    return ", then ".join(f"{text} ({', '.join(names) + ', ' if len(names) == 1 else ''}"
                           f"{after(moment, fault.struck_at)})" for moment, text, names in said.values()) or "–"
 
 
@@ -369,9 +371,8 @@ def judge(fault, prometheus, verdict):
     name, alerts = fault.folder.name, prometheus.alerts_of(fault.ready_port)
     verdict.expect(not fault.failed, f"{name}: could not be played")
     for wanted, seconds in fault.alerts.items():
-        late = [one.first - fault.struck_at for one in alerts if one.name == wanted]
-        verdict.expect_in_time(late and 0 <= late[0] <= seconds,
-                               f"{name}: {wanted} after {late[0] if late else math.inf:.0f} s, not within {seconds} s", 1)
+        late = min((one.first - fault.struck_at for one in alerts if one.name == wanted), default=math.inf)
+        verdict.expect_in_time(0 <= late <= seconds, f"{name}: {wanted} after {late:.0f} s, not within {seconds} s", 1)
     pages = {one.name for one in alerts if one.severity == "critical"} - {*fault.alerts, *fault.also}
     verdict.expect_in_time(not pages, f"{name}: {', '.join(sorted(pages))} fired", 1)
 

@@ -1,5 +1,5 @@
-"""What the scripts of this folder share: private servers, lockbench as a process, Prometheus with the shipped rules, and
-the verdict."""
+"""What the scripts of this folder share: private servers, lockbench as a process, Prometheus with the shipped rules,
+and the verdict."""
 
 import argparse
 import contextlib
@@ -49,6 +49,11 @@ def http(url, timeout=2.0):
         return 0, ""
 
 
+def stalled(most=TOO_BUSY):
+    """Says so if the machine stalled for more than `most` seconds."""
+    return f"the machine stalled for {STALLS.worst:.1f} s" if STALLS.worst > most else ""
+
+
 class Verdict:
     """Collects what is not as stated."""
 
@@ -69,8 +74,7 @@ class Verdict:
 
     def expect_in_time(self, holds, what, stall=TOO_BUSY):
         """`stall`: the longest one, in seconds, that explains nothing."""
-        too_long = STALLS.worst > stall
-        self.expect_unless(f"the machine stalled for {STALLS.worst:.1f} s" if too_long else "", holds, what)
+        self.expect_unless(stalled(stall), holds, what)
 
     def exit(self):
         print(f"{self.failed} failed")
