@@ -82,6 +82,9 @@ class Application:
     def flush(self):
         """Sends what is left to send."""
 
+    def close(self):
+        """Ends its connections."""
+
     def now(self):
         return time.monotonic() - self.begun
 
@@ -116,6 +119,9 @@ class OnRedis(Application):
             for answer in answers:
                 self.refused += answer not in (b"+OK\r\n", b":1\r\n")
                 self.answered += 1
+
+    def close(self):
+        self.socket.close()
 
     def send(self, *words):
         self.batch.append(words)
@@ -259,6 +265,9 @@ class OnEtcd(Asking):
         self.connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
         self.lease = self.new_lease(3600)
 
+    def close(self):
+        self.connection.close()
+
     def call(self, path, **body):
         self.connection.request("POST", f"/v3/{path}", json.dumps(body))
         answer = self.connection.getresponse()
@@ -306,6 +315,10 @@ class OnZookeeper(Asking):
         for key in self.free[self.family]:
             self.client.ensure_path(key)
 
+    def close(self):
+        self.client.stop()
+        self.client.close()
+
     def name_of(self, number):
         return f"/locks/order/{number}"
 
@@ -326,6 +339,10 @@ class OnPostgres(Asking):
         for session in self.sessions:
             session.autocommit = True
         super().__init__(rate, family="advisory")
+
+    def close(self):
+        for session in self.sessions:
+            session.close()
 
     def name_of(self, number):
         return f"advisory:{number}"

@@ -264,27 +264,25 @@ def found(trouble, watch, application, verdict):
         verdict.expect(not at, f"{watch.name}: {trouble.kind} was said, but cannot be seen")
         verdict.expect(watch.program.says("cannot see overwritten locks"), "what cannot be seen is not said")
         return "not seen, and it says so"
-    known = application.known_at.get(trouble.kind)
-    if known is None:
-        return "not played"
-    verdict.expect_in_time(at and at - known <= FOUND_WITHIN,
-                           f"{watch.name}: {trouble.kind} of {trouble.family}: "
-                           f"found {f'after {at - known:.1f} s' if at else 'never'}", STALL)
-    return f"{max(0, at - known):.1f} s" if at else "never"
+    known = application.known_at.get(trouble.kind, math.inf)
+    late = max(0, at - known) if at else math.inf
+    verdict.expect_unless(application.disturbed or stalled(STALL), late <= FOUND_WITHIN and known < math.inf,
+                          f"{watch.name}: {trouble.kind} of {trouble.family} was found after {late:.1f} s")
+    return f"{late:.1f} s"
 
 
 def alerted(trouble, watch, application, prometheus, verdict):
-    known = application.known_at.get(trouble.kind)
-    if not trouble.alert or (trouble.needs_notifications and watch.name == "tracking") or known is None:
+    if not trouble.alert or (trouble.needs_notifications and watch.name == "tracking"):
         return "–"
+    known = application.known_at.get(trouble.kind, math.inf)
     at = next((one.first for one in prometheus.alerts_of(watch.port)
-               if one.name == trouble.alert and one.family == trouble.family), None)
+               if one.name == trouble.alert and one.family == trouble.family), math.inf)
     latest = known + trouble.seconds + ALERTED_WITHIN
-    if at is None and prometheus.watched_at < latest:
+    if at == math.inf and prometheus.watched_at < latest:
         return "not played for so long"
-    verdict.expect_in_time(at and at <= latest, f"{watch.name}: {trouble.alert} of {trouble.family}: "
-                           f"{f'after {at - known:.0f} s' if at else 'never'}", STALL)
-    return after(at, known) if at else "never"
+    verdict.expect_unless(application.disturbed or stalled(STALL), at <= latest,
+                          f"{watch.name}: {trouble.alert} of {trouble.family} fired after {after(at, known)}")
+    return after(at, known)
 
 
 def judge_troubled(watches, applications, prometheus, verdict):

@@ -42,6 +42,7 @@ class OfRedis:
         ending.callback(redis.stop)
         redis.call(*watcher("watcher", self.without))
         application = OnRedis(redis.port, rate)
+        ending.callback(application.close)
         application.at(0, application.order, "order")
         application.at(0.5, application.lost)
         application.at(0, application.hot)
@@ -66,7 +67,9 @@ class OfOther:
         ending.callback(servers.stop)
         url = {"etcd": lambda: servers.etcd(1)[0][0], "zookeeper": servers.zookeeper,
                "postgres": lambda: servers.postgres({})}[self.store]()
-        return self.application(url, rate), [f"--{self.store}", url, "--locks", self.locks]
+        application = self.application(url, rate)
+        ending.callback(application.close)
+        return application, [f"--{self.store}", url, "--locks", self.locks]
 
 
 MODES = {
@@ -159,7 +162,7 @@ def judge(place, mode, application, seen, verdict):
 
 def judge_holds(place, true, family, verdict):
     seen = (family.get("hold") or {}).get("p50")
-    if not seen or family["accuracy"] == "sampled" or (family["hold_share"] or 0) < 0.9:
+    if not seen or family["accuracy"] == "sampled" or (family["hold_share"] or 0) < 0.95:
         return
     verdict.expect_in_time(0.8 * true < seen < 1.25 * true,
                            f"{place}: hold p50 {shown_time(seen)}, but {shown_time(true)} was true")
