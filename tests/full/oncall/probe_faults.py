@@ -305,8 +305,8 @@ class Gone(Fault):
 
 
 FAULTS = {"blip": Blip, "kill": Kill, "cold": Cold, "freeze": Freeze, "slow": Slow, "oom": Oom, "read-only": ReadOnly,
-          "password": Password, "full": Full, "deleted": Deleted, "stuck": Stuck, "failover": Failover, "paused": Paused,
-          "gone": Gone}
+          "password": Password, "full": Full, "deleted": Deleted, "stuck": Stuck, "failover": Failover,
+          "paused": Paused, "gone": Gone}
 
 
 def health(prometheus):
