@@ -32,7 +32,6 @@ class Family:
 
     def __init__(self):
         self.acquired = self.released = self.renewed = self.expired = self.taken_over = self.stolen = 0
-        self.session_lost = 0
         self.holds = []  # seconds
 
 
@@ -299,7 +298,7 @@ class OnEtcd(Asking):
         """A client whose lease is no longer kept alive."""
         self.put(f"locks/dead/{self.families['dead'].acquired}", self.new_lease(2))
         self.families["dead"].acquired += 1
-        self.families["dead"].session_lost += 1
+        self.families["dead"].expired += 1
         self.at(when + self.dead_every, self.dead)
 
 

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/full/answers"))
 from judging import STALLS, TOO_BUSY  # noqa: E402
-from servers import free_ports  # noqa: E402
+from servers import eventually, free_ports  # noqa: E402
 
 SCRAPE_SECONDS, EVALUATION_SECONDS = 5, 15  # as in prometheus.yml
 
@@ -139,6 +139,13 @@ class Redis:
             self.kill()
 
 
+def in_file(path, url):
+    """A URL with a password as an option, which the process list does not show."""
+    path.write_text(url)
+    path.chmod(0o600)
+    return f"@{path}"
+
+
 class Program:
     """lockbench as a process, with the times of its lines."""
 
@@ -156,6 +163,12 @@ class Program:
     def says(self, text):
         """When it said so; None: never."""
         return next((at for at, line in list(self.said) if text in line), None)
+
+    def expect_line(self, text):
+        """Waits until it says so."""
+        eventually(f"lockbench says {text!r}", lambda: self.says(text) or self.process.poll() is not None)
+        if not self.says(text):
+            raise RuntimeError(f"lockbench ended with {self.process.poll()}: {self.said}")
 
     def wait(self, seconds):
         code = self.process.wait(seconds)

@@ -17,9 +17,8 @@ import threading
 import time
 
 from applications import OnRedis, watcher
-from servers import eventually
 from stage import (EVALUATION_SECONDS, ROOT, SCRAPE_SECONDS, Program, Prometheus, Redis, Verdict, after, arguments,
-                   free_port, http, stalled)
+                   free_port, http, in_file, stalled)
 
 NAME = "lock:(?<family>[a-z]+).*"
 STRIKES_AT = 15  # seconds: until then Prometheus has seen all families
@@ -38,12 +37,10 @@ class Watch:
         redis.call(*watcher(self.user, without))
         self.port = free_port()
         self.program = Program(
-            [lockbench, "watch", "--redis", f"redis://{self.user}:hunter2@127.0.0.1:{redis.port}", "--locks", "lock:*",
+            [lockbench, "watch", "--redis",
+             in_file(folder / f"{name}.url", f"redis://{self.user}:hunter2@127.0.0.1:{redis.port}"), "--locks", "lock:*",
              "--name", NAME, "--never-released", "lock:schedule:*", "--no-screen", "--metrics-listen",
              f"127.0.0.1:{self.port}"], folder)
-
-    def sees(self):
-        return self.program.says("; waiters: ") or self.program.process.poll() is not None
 
 
 class OwnFault:
@@ -329,7 +326,7 @@ class Play:
         self.watches = [self.watch("notifications", servers[0], ["+client|tracking"]),
                         self.watch("tracking", servers[1], ["+psubscribe", "+config|get"])]
         for watch in self.all_watches():
-            eventually("the watch sees", watch.sees)
+            watch.program.expect_line("; waiters: ")
         ports = [watch.port for watch in self.all_watches()]
         self.prometheus = Prometheus(folder / "prometheus", ROOT, {"lockbench-watch": ports})
         ending.callback(self.prometheus.stop)
