@@ -75,7 +75,7 @@ class OfOther:
 
 MODES = {
     "notifications": OfRedis("KA", ["+client|tracking"]),
-    "tracking": OfRedis("", ["+psubscribe", "+config|get"], "overwritten locks (stolen), as CONFIG GET"),
+    "tracking": OfRedis("", ["+psubscribe", "+config|get"], "overwritten locks (stolen), as "),
     "refused": OfRedis("KA", ["+psubscribe"], "overwritten locks (stolen), as PSUBSCRIBE was refused"),
     "etcd": OfOther("etcd", OnEtcd, "locks/*"),
     "zookeeper": OfOther("zookeeper", OnZookeeper, "/locks/*"),
