@@ -140,6 +140,7 @@ class Source {
   virtual tl::expected<void, std::string> reach(const std::stop_token& stop) = 0;
   /// Watches until the stop; returns within 100 ms of it. Reconnects to a lost server with growing
   /// pauses, and tells the sink that it is blind meanwhile. Does not throw. Needs its own thread.
+  /// May be called again after the sink was told that it is blind.
   virtual void run(Sink& sink, const std::stop_token& stop) = 0;
   /// Commands sent so far. Thread-safe.
   virtual std::uint64_t commands() const = 0;
