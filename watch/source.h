@@ -74,6 +74,8 @@ struct Sighting {
   /// Minimum number of changes of the lock's key behind this sighting. More than one if events were
   /// coalesced, 0 if the state was sampled.
   std::uint64_t changes = 0;
+  /// Contenders since the previous sighting that are known to have been missed; most held the lock.
+  std::uint64_t missed_holdings = 0;
   std::optional<TimePoint> changed_since;  ///< the first of them; nothing: not known
   std::optional<std::uint64_t> fence;      ///< the holder's fencing number
 };
