@@ -194,8 +194,9 @@ class WatchCommand {
       const TimePoint rests_at = TimePoint::clock::now();
       const TimePoint wake_at = until ? std::min(next, *until) : next;
       Carrier::current().wait(nullptr, wake_at, stop);
+      const Duration late = TimePoint::clock::now() - std::max(wake_at, rests_at);
+      if (late > kStoodStill) stood_still(rests_at);
       const TimePoint now = TimePoint::clock::now();
-      if (now - std::max(wake_at, rests_at) > kStoodStill) stood_still(rests_at);
       if (until && now >= *until) break;
       const watch::Picture picture = read(now);
       stay = display.show(picture);

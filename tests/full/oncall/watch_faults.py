@@ -261,7 +261,8 @@ def judge_healthy(fault, application, prometheus, verdict):
         verdict.expect(fault.tracks, "PSUBSCRIBE was refused: its way is not said to be CLIENT TRACKING")
     others = sorted({f"`{one.name}` {one.family}".strip() for one in alerts if one not in pages})
     what = f"{fault.__doc__}, {len(fault.struck_at)} × {fault.lasts} s" if fault.lasts else "none"
-    return f"| {what} | {', '.join(sorted({one.name for one in pages})) or 'none'} | {', '.join(others) or 'none'} |"
+    pages = sorted({f"`{one.name}` {one.family}" for one in pages})
+    return f"| {what} | {', '.join(pages) or 'none'} | {', '.join(others) or 'none'} |"
 
 
 def found(trouble, watch, application, verdict):
