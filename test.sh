@@ -23,6 +23,7 @@ prometheus  3   test,full  scrapes by Prometheus, recording rules and alerts
 cluster     2   test,full  runs over several hosts: MPI in network namespaces
 statistics  1   test       error rates of compare and capacity
 answers     4   test,full  following what choose answers: its code, settings and conditions
+oncall      9   test,full  what a probe and a watch tell on-call engineers, and how soon
 site        1   test,full  the pages as a site with search, and their examples for CI and OpenTelemetry
 fuzz        8   test,fuzz  each fuzzer for a minute'
 
@@ -73,7 +74,7 @@ build() {
 }
 
 # Tests of these parts pass as inconclusive if they were disturbed.
-may_be_inconclusive='^(timing|matrix|cluster|answers)$'
+may_be_inconclusive='^(timing|matrix|cluster|answers|oncall)$'
 
 # Usage: tests PRESET LABEL. Suites mostly wait, so more run in parallel than there are cores.
 tests() {

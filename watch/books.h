@@ -257,7 +257,6 @@ class FamilyBook {
  private:
   /// If fewer holdings were seen whole, their lengths are withheld: they are mostly the long ones.
   static constexpr double kFewestSeen = 0.1;
-  static constexpr std::uint64_t kGrantAndEnd = 2;  ///< the fewest changes of a holding
 
   static double share(std::uint64_t part, std::uint64_t all) {
     return all == 0 ? 1 : std::min(1.0, static_cast<double>(part) / static_cast<double>(all));

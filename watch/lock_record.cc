@@ -64,6 +64,7 @@ class Step {
       if (one.is_new) begin(one);
     }
     if (some_go_on && !some_ended && !some_began && !named_) extend();
+    found_.unexplained += kGrantAndEnd * next_.missed_holdings;
     take_waiters();
     settle();
     return std::move(found_);
@@ -166,7 +167,6 @@ class Step {
     const std::uint64_t explained = (ends ? 1 : 0) + (begins ? 1 : 0);
     std::uint64_t further = changes - std::min(changes, explained);
     if (!was_held) further += record_.loose_changes;
-    constexpr std::uint64_t kGrantAndEnd = 2;
     const std::uint64_t per_holding = std::max(judgement_.changes_per_holding, kGrantAndEnd);
     if (judgement_.changes_per_holding > 0) found_.unseen_holdings = further / per_holding;
     // A free lock that was changed and is free again was held in between.

@@ -78,6 +78,9 @@ struct LockRecord {
   bool is_leak(TimePoint now) const;
 };
 
+/// The fewest changes of a holding.
+inline constexpr std::uint64_t kGrantAndEnd = 2;
+
 /// An event derived from a sighting.
 struct Happening {
   enum class Kind {

@@ -74,6 +74,8 @@ struct Sighting {
   /// Minimum number of changes of the lock's key behind this sighting. More than one if events were
   /// coalesced, 0 if the state was sampled.
   std::uint64_t changes = 0;
+  /// Contenders since the previous sighting that are known to have been missed; most held the lock.
+  std::uint64_t missed_holdings = 0;
   std::optional<TimePoint> changed_since;  ///< the first of them; nothing: not known
   std::optional<std::uint64_t> fence;      ///< the holder's fencing number
 };
@@ -140,6 +142,7 @@ class Source {
   virtual tl::expected<void, std::string> reach(const std::stop_token& stop) = 0;
   /// Watches until the stop; returns within 100 ms of it. Reconnects to a lost server with growing
   /// pauses, and tells the sink that it is blind meanwhile. Does not throw. Needs its own thread.
+  /// May be called again after the sink was told that it is blind.
   virtual void run(Sink& sink, const std::stop_token& stop) = 0;
   /// Commands sent so far. Thread-safe.
   virtual std::uint64_t commands() const = 0;

@@ -21,6 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kBetweenPictures = 1s, kBetweenKeeps = 10s;
+/// If it wakes this late, its process was stopped or its machine suspended.
+constexpr Duration kStoodStill = 2s;
 
 /// An empty name, as after a trailing comma, would match all keys of the store.
 ValueType<std::string> lock_name() {
@@ -152,6 +154,10 @@ class WatchCommand {
  private:
   void begin() {
     ledger_.begin(BootClock::now());
+    start_sources();
+  }
+
+  void start_sources() {
     for (const auto& source : sources_) {
       const auto failed = [this, &source](const std::string& why) {
         session_.console().warn("a watch ended: " + why);
@@ -167,6 +173,15 @@ class WatchCommand {
     }
   }
 
+  /// What came while the process stood still has no times: sources begin anew, as after an outage.
+  void stood_still(TimePoint since) {
+    threads_.clear();
+    for (const auto& source : sources_) {
+      ledger_.blind(source->endpoint(), since, "the watch itself stood still");
+    }
+    start_sources();
+  }
+
   void watch_on() {
     Display display(options_, session_.console());
     const std::stop_token stop = session_.stop();
@@ -176,7 +191,11 @@ class WatchCommand {
     TimePoint keep_at = next + kBetweenKeeps;
     for (bool stay = true; stay && !stop.stop_requested();) {
       next += kBetweenPictures;
-      Carrier::current().wait(nullptr, until ? std::min(next, *until) : next, stop);
+      const TimePoint rests_at = TimePoint::clock::now();
+      const TimePoint wake_at = until ? std::min(next, *until) : next;
+      Carrier::current().wait(nullptr, wake_at, stop);
+      const Duration late = TimePoint::clock::now() - std::max(wake_at, rests_at);
+      if (late > kStoodStill) stood_still(rests_at);
       const TimePoint now = TimePoint::clock::now();
       if (until && now >= *until) break;
       const watch::Picture picture = read(now);

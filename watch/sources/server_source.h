@@ -86,8 +86,9 @@ class Budget {
 /// Reports the sightings, proposals and blind periods of one source to the sink. For one thread.
 class Reporter {
  public:
-  Reporter(Sink& sink, std::string endpoint, Env& env)
-      : sink_(sink), endpoint_(std::move(endpoint)), env_(env) {}
+  /// `blind`: the sink knows that nothing is seen yet.
+  Reporter(Sink& sink, std::string endpoint, Env& env, bool blind)
+      : sink_(sink), endpoint_(std::move(endpoint)), env_(env), blind_(blind) {}
 
   void facts(const SourceFacts& facts) { sink_.facts(facts); }
   void seen(Sighting sighting) { sink_.seen(endpoint_, std::move(sighting)); }
@@ -134,7 +135,7 @@ class Reporter {
   Sink& sink_;
   const std::string endpoint_;
   Env& env_;
-  bool blind_ = false;
+  bool blind_;
   Duration pause_{};
   TimePoint restored_at_{}, seen_until_ = TimePoint::max();
 };
@@ -197,7 +198,7 @@ class ServerSource final : public Source {
   }
 
   void run(Sink& sink, const std::stop_token& stop) override {
-    Reporter reporter(sink, display_, env_);
+    Reporter reporter(sink, display_, env_, std::exchange(has_run_, true));
     while (!stop.stop_requested()) {
       const auto ended = deployment::attempt([&] {
         Watch watch(endpoint_, {request_, env_, budget_, stop, &reporter});
@@ -217,6 +218,7 @@ class ServerSource final : public Source {
   std::atomic<std::uint64_t> sent_ = 0;
   CountingEnv env_;
   Budget budget_;
+  bool has_run_ = false;
 };
 
 using Made = tl::expected<std::unique_ptr<Source>, std::string>;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/regex.hpp>
 #include <cstdint>
 #include <optional>
@@ -95,7 +96,9 @@ class ZookeeperLocks {
     const bool is_queue = permits != nullptr && permits->permits;
     if (node.was_lock && !is_queue && node.newest && newest && *newest > *node.newest) {
       const std::uint64_t made = *newest - *node.newest;
-      if (made > fresh) missed_ += made - fresh;
+      const std::uint64_t missed = made - std::min(made, fresh);
+      missed_ += missed;
+      node.missed += missed;
     }
     node.newest = newest;
     node.changes += std::erase_if(
@@ -147,6 +150,7 @@ class ZookeeperLocks {
     Sighting now = queued_lock(path, at, Shape::sequence_nodes, node.queue);
     // One change, however many contenders joined or left the queue.
     now.changes = initial ? 0 : 1;
+    now.missed_holdings = std::exchange(node.missed, 0);
     const std::string owner = now.holders.empty() ? std::string() : now.holders.front().owner;
     if (node.head && now.fence && now.fence != node.head && owner == node.head_owner) {
       seen.push_back(queued_lock(path, at, Shape::sequence_nodes, {}));
@@ -217,6 +221,7 @@ class ZookeeperLocks {
     std::set<std::string> others;           ///< children of another kind
     std::optional<std::uint64_t> newest{};  ///< the highest sequence seen
     std::uint64_t changes = 0;
+    std::uint64_t missed = 0;  ///< contenders since the last settle()
     bool was_lock = false;
     std::optional<std::uint64_t> head{};  ///< the holder's sequence at the last settle()
     bool persistent = false;              ///< the node has no session, so it is no lock

@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import clients
+from judging import STALLS, TOO_BUSY
 from servers import PATIENCE, Servers, eventually
 
 LOCKBENCH = os.path.abspath(sys.argv[1])
@@ -42,26 +42,9 @@ class Inconclusive(Exception):
     """The machine was too busy to decide."""
 
 
-class Stalls:
-    """The worst stall of a thread that only sleeps a millisecond at a time."""
-
-    def __init__(self):
-        self.worst = 0
-        threading.Thread(target=self.watch, daemon=True).start()
-
-    def watch(self):
-        while True:
-            begun = time.monotonic()
-            time.sleep(0.001)
-            self.worst = max(self.worst, time.monotonic() - begun)
-
-
-STALLS = Stalls()
-
-
 def expect_in_time(holds, what):
     """For upper bounds in real time, and rates."""
-    if not holds and STALLS.worst > 0.2:
+    if not holds and STALLS.worst > TOO_BUSY:
         raise Inconclusive(f"{what}; the machine stalled for {STALLS.worst:.1f} s")
     expect(holds, what)
 

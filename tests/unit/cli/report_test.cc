@@ -16,6 +16,7 @@ namespace lockbench::cli {
 namespace {
 
 using results::minimal_result;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -38,6 +39,16 @@ TEST_F(ReportCommand, WritesAPage) {
   EXPECT_EQ(written.code, 0);
   EXPECT_THAT(test::read_file(page), StartsWith("<!doctype html>"));
   EXPECT_THAT(written.err, HasSubstr("report in " + page));
+}
+
+TEST_F(ReportCommand, NamesFilesAsTheyWereGiven) {
+  for (const std::string_view folder : {"a", "b"}) {
+    std::filesystem::create_directory(scratch_ / folder);
+  }
+  const std::string a = file("a/out.json"), b = file("b/out.json");
+  const Ran shown = report({a, b, "--out", "-"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr(">" + a + "</a>"), HasSubstr(">" + b + "</a>")));
 }
 
 /// Notices what is opened in a folder.

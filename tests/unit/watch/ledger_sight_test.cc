@@ -33,6 +33,15 @@ TEST_F(LedgerTest, WhereChangesWereMissedFiguresAreLowerBounds) {
   }
 }
 
+TEST_F(ExactLedgerTest, HoldingsThatWereMissedCountInTheShareThatWasSeen) {
+  see(held(1s, "a"));
+  Sighting after = free(2s);
+  after.missed_holdings = 3;
+  see(after);
+  EXPECT_NEAR(figures().hold_share, 0.25, 0.001);
+  EXPECT_NEAR(figures().owner_share, 0.25, 0.001);
+}
+
 TEST_F(ExactLedgerTest, ARenewalIsNotOverdueWhileTheWatchIsLateOrBlind) {
   for (int second = 0; second < 5; ++second) see(held(second * 1s, "a", 5s));
   ledger_->seen_until(script_server, begin_ + 4500ms);

@@ -82,7 +82,9 @@ TEST(ZookeeperLocks, ContendersBetweenTwoListsAreMissed) {
   EXPECT_EQ(locks.take_missed(), 0U);
   locks.listed("/l", {"lock-0000000005", "lock-0000000006"});
   EXPECT_EQ(locks.take_missed(), 3U);
-  EXPECT_EQ(locks.settle("/l", kLookedAt, false).size(), 1U);
+  const auto seen = locks.settle("/l", kLookedAt, false);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen.front().missed_holdings, 3U);
 }
 
 TEST(ZookeeperLocks, NumbersOfNodesThatAreNoLocksTellOfNoContenders) {
