@@ -108,9 +108,10 @@ const Registration mysql_lease(with_known_hazards({
                          "SYSDATE())"},
     .release_commands = {"SELECT owner WHERE key", "UPDATE owner, lock_until WHERE key AND owner"},
     .source = "lease tables as in ShedLock (lock_until), here with an owner for each grant",
-    .libraries = {{"Java",
-                   "ShedLock JdbcTemplateLockProvider on MariaDB (with usingDbTime; its owner is the host)",
-                   "lockAtMostFor = {ttl}; renewed: KeepAliveLockProvider"}},
+    .libraries =
+        {{"Java",
+          "ShedLock JdbcTemplateLockProvider on MariaDB (with usingDbTime; its owner is the host)",
+          "lockAtMostFor = {ttl}; renewed: KeepAliveLockProvider"}},
     .traits = {.expiry = Expiry::ttl,
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,

@@ -38,8 +38,8 @@ TEST_P(Mutations, ChangeTheVerdictOfThePlayThatConcernsThem) {
 
 /// The first three send what no lock of ours does and the model does not know: DECR, PERSIST and
 /// redis.set_repl. The last one errs only if the message that wakes it is read before its clock.
-constexpr std::array<std::string_view, 4> kNotSimulated{"test-counts-down", "test-marks-first",
-                                                        "test-unreplicated", "test-counts-its-wait"};
+constexpr std::array<std::string_view, 4> kNotSimulated{
+    "test-counts-down", "test-marks-first", "test-unreplicated", "test-counts-its-wait"};
 
 TEST_P(Mutations, ChangeTheVerdictOfASimulatedPlayToo) {
   const auto& [name, mutant, seen, sound] = GetParam();

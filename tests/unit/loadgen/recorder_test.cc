@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/record/metrics.h"
 #include "loadgen/record/memory.h"
+#include "loadgen/record/metrics.h"
 #include "loadgen/run/worker.h"
 #include "strategies/observer.h"
 #include "tests/support/run_shared.h"
