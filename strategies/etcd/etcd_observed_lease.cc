@@ -1,3 +1,4 @@
+#include "strategies/etcd/client/link.h"
 #include "strategies/etcd/client/messages.h"
 #include "strategies/number.h"
 #include "strategies/observed_lease.h"
@@ -9,8 +10,8 @@ namespace {
 /// Keys on no lease of etcd's; their version is the revision of the latest write.
 class Records : public VersionedStore {
  public:
-  Records(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
-      : etcd_(endpoint, timeouts, env) {}
+  Records(const Endpoint& endpoint, const Timeouts& timeouts, Env& env, Links& links)
+      : etcd_(endpoint, timeouts, env, links) {}
 
   StoreResult<void> connect() override { return etcd_.connect(); }
   const std::string& display() const override { return etcd_.display(); }
@@ -47,10 +48,11 @@ class Records : public VersionedStore {
 class EtcdObservedLease : public ObservedLease {
  public:
   explicit EtcdObservedLease(const Context& context)
-      : ObservedLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
-                                   const Timeouts& timeouts, Env& env) {
-          return std::make_unique<Records>(endpoint, timeouts, env);
-        }) {}
+      : ObservedLease(context,
+                      [endpoint = endpoints_of(context, parse_endpoint).front(),
+                       &links = context.services.get<Links>()](const Timeouts& timeouts, Env& env) {
+                        return std::make_unique<Records>(endpoint, timeouts, env, links);
+                      }) {}
 };
 
 const Registration etcd_observed_lease(with_known_hazards({
