@@ -16,7 +16,7 @@ namespace {
 /// call, code, and the sizes of text and body.
 using Head = std::array<std::uint32_t, 4>;
 
-TimePoint deadline(Duration longest) {
+TimePoint end_after(Duration longest) {
   return longest == Duration::max() ? TimePoint::max() : Carrier::current().now() + longest;
 }
 
@@ -84,8 +84,6 @@ class Calls {
   std::uint32_t latest_ = 0;
 };
 
-class SimulatedLink;
-
 template <class Response>
 class SimulatedStream final : public etcd::Stream {
  public:
@@ -93,7 +91,7 @@ class SimulatedStream final : public etcd::Stream {
       : calls_(std::move(calls)),
         call_(calls_->begin()),
         method_(method),
-        until_(deadline(longest)) {}
+        until_(end_after(longest)) {}
   SimulatedStream(const SimulatedStream&) = delete;
   SimulatedStream& operator=(const SimulatedStream&) = delete;
   ~SimulatedStream() override {
@@ -112,12 +110,11 @@ class SimulatedStream final : public etcd::Stream {
   }
   bool read(const etcd::Limits& limits) override {
     status_ =
-        calls_->receive(call_, response_, std::min(until_, deadline(limits.longest)), limits.stop);
+        calls_->receive(call_, response_, std::min(until_, end_after(limits.longest)), limits.stop);
     return status_.ok();
   }
   const etcd::Message& response() const override { return response_; }
   grpc::Status finish() override { return status_; }
-  bool is_of(const etcd::Link& link) const override;
 
  private:
   const std::shared_ptr<Calls> calls_;
@@ -131,36 +128,32 @@ class SimulatedStream final : public etcd::Stream {
 class SimulatedLink final : public etcd::Link {
  public:
   explicit SimulatedLink(std::unique_ptr<Transport> transport)
-      : calls(std::make_shared<Calls>(std::move(transport))) {}
+      : calls_(std::make_shared<Calls>(std::move(transport))) {}
 
-  bool ready() override { return calls->open(); }
+  bool ready() override { return calls_->open(); }
   grpc::Status call(std::string_view method, const etcd::Message& request, etcd::Message& response,
                     const std::string& /*token*/, const etcd::Limits& limits) override {
-    const TimePoint until = deadline(limits.longest);
-    const std::uint32_t number = calls->begin();
+    const TimePoint until = end_after(limits.longest);
+    const std::uint32_t number = calls_->begin();
     grpc::Status status(grpc::StatusCode::UNAVAILABLE, "the connection was closed");
-    if (calls->send(
+    if (calls_->send(
             {.call = number, .text = std::string(method), .body = request.SerializeAsString()})) {
-      status = calls->receive(number, response, until, limits.stop);
+      status = calls_->receive(number, response, until, limits.stop);
     }
-    calls->end(number);
+    calls_->end(number);
     return status;
   }
   std::unique_ptr<etcd::Stream> make_stream(std::string_view method, const std::string& /*token*/,
                                             Duration longest) override {
     using Watch = SimulatedStream<etcdserverpb::WatchResponse>;
     using Renewals = SimulatedStream<etcdserverpb::LeaseKeepAliveResponse>;
-    if (method == etcd::kWatch.name) return std::make_unique<Watch>(calls, method, longest);
-    return std::make_unique<Renewals>(calls, method, longest);
+    if (method == etcd::kWatch.name) return std::make_unique<Watch>(calls_, method, longest);
+    return std::make_unique<Renewals>(calls_, method, longest);
   }
 
-  const std::shared_ptr<Calls> calls;
+ private:
+  const std::shared_ptr<Calls> calls_;
 };
-
-template <class Response>
-bool SimulatedStream<Response>::is_of(const etcd::Link& link) const {
-  return static_cast<const SimulatedLink&>(link).calls == calls_;
-}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "simulate/etcd/model.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace lockbench::simulate {
@@ -15,31 +16,22 @@ using etcdserverpb::RequestOp;
 // lessor rounds one and a half times the latter up to seconds, and a new leader adds it once.
 constexpr std::int64_t kShortestTtl = 1;
 constexpr Duration kElection = 500ms;
-constexpr std::int64_t kLongestTtl = 9'000'000'000;
 
 grpc::Status no_lease() {
   return {grpc::StatusCode::NOT_FOUND, "etcdserver: requested lease not found"};
 }
 
-// Whether a request goes through the cluster's log, by its form.
+/// Whether it goes through the cluster's log, by its form.
 template <class Request>
-bool proposes(const Request&) {
-  return true;
-}
-template <>
-bool proposes(const RangeRequest&) {
-  return false;
-}
-template <>
-bool proposes(const etcdserverpb::LeaseKeepAliveRequest&) {
-  return false;
-}
-template <>
-bool proposes(const etcdserverpb::TxnRequest& txn) {
-  const auto writes = [](const RequestOp& operation) {
-    return operation.request_case() != RequestOp::kRequestRange;
-  };
-  return std::ranges::any_of(txn.success(), writes) || std::ranges::any_of(txn.failure(), writes);
+bool proposes(const Request& request) {
+  if constexpr (std::is_same_v<Request, etcdserverpb::TxnRequest>) {
+    const auto writes = [](const RequestOp& operation) { return !operation.has_request_range(); };
+    return std::ranges::any_of(request.success(), writes) ||
+           std::ranges::any_of(request.failure(), writes);
+  } else {
+    return !std::is_same_v<Request, RangeRequest> &&
+           !std::is_same_v<Request, etcdserverpb::LeaseKeepAliveRequest>;
+  }
 }
 
 }  // namespace
@@ -72,9 +64,9 @@ EtcdModel::Answer EtcdModel::execute(std::string_view method, const std::string&
 // Keys.
 
 std::pair<EtcdModel::Values::iterator, EtcdModel::Values::iterator> EtcdModel::of(
-    const std::string& key, const std::string& end) {
+    const std::string& key, const std::string& until) {
   const auto first = values_.lower_bound(key);
-  if (!end.empty()) return {first, values_.lower_bound(std::max(key, end))};
+  if (!until.empty()) return {first, values_.lower_bound(std::max(key, until))};
   return {first, values_.upper_bound(key)};
 }
 
@@ -86,12 +78,10 @@ grpc::Status EtcdModel::range(const RangeRequest& request, etcdserverpb::RangeRe
     if (until == 0 || at->second.created <= until) found.push_back(at);
   }
   const bool falls = request.sort_order() == RangeRequest::DESCEND;
-  const bool by_creation = request.sort_target() == RangeRequest::CREATE;
-  if (by_creation || falls) {
+  if (request.sort_target() == RangeRequest::CREATE) {
     std::ranges::stable_sort(found, [&](const auto& a, const auto& b) {
-      const auto& [before, after] = falls ? std::pair(b, a) : std::pair(a, b);
-      return by_creation ? before->second.created < after->second.created
-                         : before->first < after->first;
+      const std::int64_t left = a->second.created, right = b->second.created;
+      return falls ? left > right : left < right;
     });
   }
   const auto most = static_cast<std::size_t>(request.limit());
@@ -170,8 +160,8 @@ grpc::Status EtcdModel::transact(const etcdserverpb::TxnRequest& request,
       put(operation.request_put());
       done.mutable_response_put();
     } else if (operation.has_request_delete_range()) {
-      const auto& range = operation.request_delete_range();
-      const auto [first, last] = of(range.key(), range.range_end());
+      const auto& removal = operation.request_delete_range();
+      const auto [first, last] = of(removal.key(), removal.range_end());
       done.mutable_response_delete_range()->set_deleted(erase(first, last));
     } else {
       range(operation.request_range(), *done.mutable_response_range());
@@ -193,9 +183,6 @@ std::vector<std::string> EtcdModel::names() const {
 
 grpc::Status EtcdModel::grant(const etcdserverpb::LeaseGrantRequest& request,
                               etcdserverpb::LeaseGrantResponse& response) {
-  if (request.ttl() > kLongestTtl) {
-    return {grpc::StatusCode::OUT_OF_RANGE, "etcdserver: too large lease TTL"};
-  }
   const std::int64_t seconds = std::max(request.ttl(), kShortestTtl);
   leases_[++latest_lease_] = {.seconds = seconds, .expires = now_ + std::chrono::seconds(seconds)};
   response.set_id(latest_lease_);
@@ -228,8 +215,7 @@ grpc::Status EtcdModel::keep_alive(const etcdserverpb::LeaseKeepAliveRequest& re
 }
 
 void EtcdModel::end(std::map<etcd::LeaseId, Lease>::iterator lease) {
-  const std::set<std::string> keys = lease->second.keys;
-  for (const std::string& key : keys) {
+  for (const std::string& key : std::exchange(lease->second.keys, {})) {
     const auto [first, last] = of(key, {});
     erase(first, last);
   }

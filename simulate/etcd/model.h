@@ -71,7 +71,8 @@ class EtcdModel {
                           etcdserverpb::LeaseKeepAliveResponse& response);
 
   /// Those of a request's key, or of the range up to its end.
-  std::pair<Values::iterator, Values::iterator> of(const std::string& key, const std::string& end);
+  std::pair<Values::iterator, Values::iterator> of(const std::string& key,
+                                                   const std::string& until);
   bool holds(const etcdserverpb::Compare& condition);
   // Changes within the revision after the present one.
   void put(const etcdserverpb::PutRequest& request);

@@ -9,7 +9,7 @@ namespace {
 
 // Together with a round trip, the median of a release in results/reference/alone.json.
 constexpr Duration kPerCall = std::chrono::microseconds(60);
-constexpr Duration kSync = std::chrono::microseconds(280);
+constexpr Duration kToDisk = std::chrono::microseconds(280);
 // How often etcd's lessor looks for expired leases.
 constexpr Duration kLook = std::chrono::milliseconds(500);
 
@@ -65,7 +65,7 @@ void EtcdNode::execute(const std::shared_ptr<Wire>& wire, const Frame& frame) {
 
 void EtcdNode::watch(const std::shared_ptr<Wire>& wire, const Frame& frame) {
   etcdserverpb::WatchRequest request;
-  request.ParseFromString(frame.body);
+  if (!request.ParseFromString(frame.body)) return;
   auto& client = static_cast<Client&>(*wire->session);
   client.watches[frame.call] =
       watches_.emplace(request.create_request().key(), Watch{wire, frame.call});
@@ -92,12 +92,12 @@ void EtcdNode::tell_watchers() {
 
 TimePoint EtcdNode::committed_at() {
   const Duration agreed = members_ > 1 ? network_.draw(region, region) * 2 : Duration::zero();
-  return done_at() + kSync + agreed;
+  return done_at() + kToDisk + agreed;
 }
 
 void EtcdNode::leave(const std::shared_ptr<Wire>& wire) {
-  for (const auto& [call, watch] : static_cast<Client&>(*wire->session).watches) {
-    watches_.erase(watch);
+  for (const auto& [call, place] : static_cast<Client&>(*wire->session).watches) {
+    watches_.erase(place);
   }
 }
 

@@ -72,10 +72,11 @@ class LeaseRenewals : public RenewalChannel, private Connection {
   bool open_stream(const std::stop_token& stop) {
     const auto connected = connect(stop);
     // A stream of an earlier link is broken.
-    if (stream_ && !(link() != nullptr && stream_->is_of(*link()))) stream_.reset();
+    if (link() == nullptr || stream_on_ != link_number()) stream_.reset();
     if (!connected) failure_ = connected.error().message;
     if (!connected || stream_) return connected.has_value();
     stream_ = link()->make_stream(kLeaseKeepAlive.name, token(), Duration::max());
+    stream_on_ = link_number();
     return stream_->begin({stop, timeout_}) || broken();
   }
 
@@ -112,6 +113,7 @@ class LeaseRenewals : public RenewalChannel, private Connection {
 
   const Duration timeout_;
   std::unique_ptr<Stream> stream_;
+  std::uint64_t stream_on_ = 0;  ///< the link of that number
   std::vector<LeaseId> queued_;
   std::deque<int> unanswered_;  ///< the number of leases of each renewal
   std::deque<LeaseId> under_way_;

@@ -131,9 +131,6 @@ class GrpcStream final : public Stream {
   GrpcStream& operator=(const GrpcStream&) = delete;
   ~GrpcStream() override { finish_within({}); }
 
-  bool is_of(const Link& link) const override {
-    return static_cast<const GrpcLink&>(link).channel == channel_;
-  }
   bool begin(const Limits& limits) override {
     return run(limits, [&](void* tag) { stream_ = start_(&context_, completions_->queue(), tag); });
   }

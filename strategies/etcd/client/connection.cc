@@ -102,7 +102,7 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
   auto opened = links_.open({.member = member(),
                              .endpoint = endpoint_,
                              .limits = limits,
-                             .probes = !reached_,
+                             .probes = opened_ == 0,
                              .env = env_,
                              .completions = completions_});
   if (!opened) return fail(StoreError::Kind::not_sent, opened.error());
@@ -110,7 +110,7 @@ StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) 
   // An old token may carry a revision that the new member has not applied yet; the member would
   // block instead of answering.
   token_.clear();
-  reached_ = true;
+  ++opened_;
   return {};
 }
 

@@ -134,6 +134,8 @@ class Connection {
   }
   /// Null without a connection.
   Link* link() { return link_.get(); }
+  /// Its number: each has another.
+  std::uint64_t link_number() const { return opened_; }
   /// From the login; empty without one.
   const std::string& token() const { return token_; }
   /// The next call logs in again.
@@ -165,9 +167,9 @@ class Connection {
   const Timeouts timeouts_;
   Env& env_;
   Links& links_;
-  bool reached_ = false;  ///< some member, at some time
-  std::size_t next_ = 0;  ///< counts up; modulo the number of members, the current or next one
-  std::string address_;   ///< that member's
+  std::uint64_t opened_ = 0;  ///< links so far
+  std::size_t next_ = 0;      ///< counts up; modulo the number of members, the current or next one
+  std::string address_;       ///< that member's
   std::shared_ptr<Completions> completions_;  ///< as in Links::Order
   std::unique_ptr<Link> link_;                ///< null without a connection
   std::string token_;                         ///< from the login; empty until it is needed

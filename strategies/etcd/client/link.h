@@ -34,7 +34,6 @@ class Stream {
   virtual const Message& response() const = 0;
   /// Ends the stream. If it had ended before, the status says why.
   virtual grpc::Status finish() = 0;
-  virtual bool is_of(const Link& link) const = 0;
 };
 
 /// A connection to one member, used by one thread.
