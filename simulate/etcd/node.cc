@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kPerCall = std::chrono::microseconds(60);
 constexpr Duration kToDisk = std::chrono::microseconds(280);
 // How often etcd's lessor looks for expired leases.
-constexpr Duration kLook = std::chrono::milliseconds(500);
+constexpr Duration kLookEvery = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -60,7 +60,8 @@ void EtcdNode::execute(const std::shared_ptr<Wire>& wire, const Frame& frame) {
                     .body = answer.response};
   wire->answer(reply.bytes(), answer.proposed ? committed_at() : done_at());
   tell_watchers();
-  await_expiry();
+  // Other calls make no lease end sooner.
+  if (frame.text == etcd::kLeaseGrant.name) await_expiry();
 }
 
 void EtcdNode::watch(const std::shared_ptr<Wire>& wire, const Frame& frame) {
@@ -112,8 +113,8 @@ void EtcdNode::break_all() {
 void EtcdNode::await_expiry() {
   const auto next = data_.next_expiry();
   if (!next) return;
-  const Duration since = next->time_since_epoch() + kLook;
-  look_at(TimePoint(since - since % kLook));
+  const Duration since = next->time_since_epoch() + kLookEvery;
+  look_at(TimePoint(since - since % kLookEvery));
 }
 
 void EtcdNode::look_at(TimePoint when) {
@@ -122,7 +123,7 @@ void EtcdNode::look_at(TimePoint when) {
   world_.at(clock.when(when), [this, when, began = life()] {
     if (began != life() || when != looks_at_) return;
     looks_at_ = TimePoint::max();
-    if (frozen()) return look_at(when + kLook);
+    if (frozen()) return look_at(when + kLookEvery);
     data_.expire(when);
     tell_watchers();
     await_expiry();

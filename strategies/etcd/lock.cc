@@ -129,8 +129,9 @@ std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endp
   RenewalScheduler& scheduler = renewal_scheduler(context.services);
   const Duration timeout = renewal_timeout(ttl / 3, context.options.command_timeout);
   const std::string channel = fmt::format("{} leases {}", context.urls.front(), timeout.count());
+  Links& links = context.services.get<Links>();
   scheduler.provide_channel(channel, [&](Env& env) {
-    return std::make_unique<LeaseRenewals>(endpoint, timeout, env, context.services.get<Links>());
+    return std::make_unique<LeaseRenewals>(endpoint, timeout, env, links);
   });
   std::string token;
   for (const LeaseId id : leases) token += fmt::format("{:x} ", id);
