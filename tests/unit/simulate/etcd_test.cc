@@ -33,9 +33,8 @@ class Etcd : public testing::Test {
   }
   std::vector<std::string> newest(std::int64_t count, std::int64_t until = 0) {
     std::vector<std::string> names;
-    for (const etcd::Key& key : transact({.then = {etcd::newest("k/", count, until)}}).found[0]) {
-      names.push_back(key.name);
-    }
+    const auto result = transact({.then = {etcd::newest("k/", count, until)}});
+    for (const etcd::Key& key : result.found.at(0)) names.push_back(key.name);
     return names;
   }
   etcd::LeaseId grant(std::int64_t seconds) {
