@@ -1,6 +1,7 @@
 #include "simulate/simulation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,9 @@
 #include "simulate/memcached/node.h"
 #include "simulate/spoilt_counter.h"
 #include "strategies/registry.h"
+#ifdef LOCKBENCH_HAS_ETCD
+#include "simulate/etcd/node.h"
+#endif
 
 namespace lockbench::simulate {
 namespace {
@@ -53,6 +57,15 @@ constexpr std::array kStores{
                               const Plan& /*plan*/) -> std::unique_ptr<StoreServer> {
                      return std::make_unique<MemcachedNode>(world, network, number, region);
                    }},
+#ifdef LOCKBENCH_HAS_ETCD
+    SimulatedStore{.backend = "etcd",
+                   .port = 2379,
+                   .make = [](World& world, Network& network, int number, int region,
+                              const Plan& plan) -> std::unique_ptr<StoreServer> {
+                     const int members = plan.faults.any(Disturbance::failover) ? 3 : 1;
+                     return std::make_unique<EtcdNode>(world, network, number, region, members);
+                   }},
+#endif
 };
 
 const SimulatedStore* store_of(const Descriptor& strategy) {
@@ -118,6 +131,9 @@ class Simulation final : public loadgen::ClientHosts {
     services->provide<redis::ConnectionFactory>(
         redis::make_connection_factory_on(*dialers_[index(client)]));
     services->provide<Dialer>(dialers_[index(client)]);
+#ifdef LOCKBENCH_HAS_ETCD
+    services->provide<etcd::Links>(std::make_shared<SimulatedLinks>(dialers_[index(client)]));
+#endif
     const auto make = [this, &host,
                        random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {
       auto env = std::make_unique<HostEnv>(host, (*random)(), true);
@@ -316,7 +332,9 @@ std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
   if (strategy.traits.updates) return "it takes no lock that a fault could break";
   if (store_of(strategy) != nullptr) return "";
-  return "only strategies on Redis and memcached can be simulated so far";
+  std::vector<std::string_view> stores;
+  for (const SimulatedStore& store : kStores) stores.push_back(store.backend);
+  return fmt::format("only strategies on {} can be simulated so far", fmt::join(stores, ", "));
 }
 
 tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,

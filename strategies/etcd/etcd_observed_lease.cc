@@ -1,3 +1,4 @@
+#include "strategies/etcd/client/link.h"
 #include "strategies/etcd/client/messages.h"
 #include "strategies/number.h"
 #include "strategies/observed_lease.h"
@@ -9,8 +10,8 @@ namespace {
 /// Keys on no lease of etcd's; their version is the revision of the latest write.
 class Records : public VersionedStore {
  public:
-  Records(const Endpoint& endpoint, const Timeouts& timeouts, Env& env)
-      : etcd_(endpoint, timeouts, env) {}
+  Records(const Endpoint& endpoint, const Timeouts& timeouts, Env& env, Links& links)
+      : etcd_(endpoint, timeouts, env, links) {}
 
   StoreResult<void> connect() override { return etcd_.connect(); }
   const std::string& display() const override { return etcd_.display(); }
@@ -44,6 +45,16 @@ class Records : public VersionedStore {
   Connection etcd_;
 };
 
+class EtcdObservedLease : public ObservedLease {
+ public:
+  explicit EtcdObservedLease(const Context& context)
+      : ObservedLease(context,
+                      [endpoint = endpoints_of(context, parse_endpoint).front(),
+                       &links = context.services.get<Links>()](const Timeouts& timeouts, Env& env) {
+                        return std::make_unique<Records>(endpoint, timeouts, env, links);
+                      }) {}
+};
+
 const Registration etcd_observed_lease(observed(
     {.name = "etcd-observed-lease",
      .backend = "etcd",
@@ -52,7 +63,7 @@ const Registration etcd_observed_lease(observed(
      .source = "client-go's leaderelection, whose records the API server keeps in etcd",
      .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (through the API server)",
                     "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true}},
-     .make = make_lease_on<ObservedLease, Records, parse_endpoint>,
+     .make = construct<EtcdObservedLease>,
      .key_suffixes = {"", "/record"}},
     {"Txn get key/record", "Txn put key/record if it has not changed"}));
 

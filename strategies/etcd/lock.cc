@@ -8,7 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "strategies/etcd/client/channel.h"
+#include "strategies/etcd/client/link.h"
+#include "strategies/etcd/client/messages.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::etcd {
@@ -26,8 +27,8 @@ constexpr std::size_t kMaxPending = 64;
 /// it granted and ignores the TTL of the order.
 class LeaseRenewals : public RenewalChannel, private Connection {
  public:
-  LeaseRenewals(const Endpoint& endpoint, Duration timeout, Env& env)
-      : Connection(endpoint, timeout, env), timeout_(timeout) {}
+  LeaseRenewals(const Endpoint& endpoint, Duration timeout, Env& env, Links& links)
+      : Connection(endpoint, timeout, env, links), timeout_(timeout) {}
 
   void queue(std::string_view, std::string_view token, Duration) override {
     int leases = 0;
@@ -51,7 +52,7 @@ class LeaseRenewals : public RenewalChannel, private Connection {
       }
       under_way_.push_back(lease);
       request.set_id(lease);
-      sent = stream_->write(request, stop, timeout_) || broken();
+      sent = stream_->write(request, {stop, timeout_}) || broken();
     }
   }
 
@@ -70,24 +71,22 @@ class LeaseRenewals : public RenewalChannel, private Connection {
  private:
   bool open_stream(const std::stop_token& stop) {
     const auto connected = connect(stop);
-    // A stream of an earlier channel is broken.
-    if (stream_ && !(channel() != nullptr && stream_->is_of(*channel()))) stream_.reset();
+    // A stream of an earlier link is broken.
+    if (link() == nullptr || stream_on_ != link_number()) stream_.reset();
     if (!connected) failure_ = connected.error().message;
     if (!connected || stream_) return connected.has_value();
-    stream_.emplace(*channel(), token());
-    return stream_->begin(*channel()->lease, &etcdserverpb::Lease::Stub::AsyncLeaseKeepAlive, stop,
-                          timeout_) ||
-           broken();
+    stream_ = link()->make_stream(kLeaseKeepAlive.name, token(), Duration::max());
+    stream_on_ = link_number();
+    return stream_->begin({stop, timeout_}) || broken();
   }
 
   RenewalAnswer answer_for_one(const std::stop_token& stop) {
     if (under_way_.empty()) return RenewalAnswer::failed;
     const LeaseId lease = under_way_.front();
     under_way_.pop_front();
-    const bool read = stream_ && (stream_->read(stop, timeout_) || broken());
-    const bool fits =
-        read && (stream_->response().id() == lease || broken("an answer for another lease"));
-    const bool gone = fits && stream_->response().ttl() <= 0;
+    const bool read = stream_ && (stream_->read({stop, timeout_}) || broken());
+    const bool fits = read && (response().id() == lease || broken("an answer for another lease"));
+    const bool gone = fits && response().ttl() <= 0;
     const auto end = fits ? CommandEnd::answered : CommandEnd::lost;
     const bool dropped = env().after_command(command(), end) == CommandFate::drop;
     if (!fits || dropped) return RenewalAnswer::failed;
@@ -107,11 +106,14 @@ class LeaseRenewals : public RenewalChannel, private Connection {
     return false;
   }
 
-  CommandInfo command() const { return info_of({"LeaseKeepAlive", {}, {}}); }
+  CommandInfo command() const { return info_of({kLeaseKeepAlive.name, {}, {}}); }
+  const etcdserverpb::LeaseKeepAliveResponse& response() const {
+    return static_cast<const etcdserverpb::LeaseKeepAliveResponse&>(stream_->response());
+  }
 
   const Duration timeout_;
-  std::optional<Stream<etcdserverpb::LeaseKeepAliveRequest, etcdserverpb::LeaseKeepAliveResponse>>
-      stream_;
+  std::unique_ptr<Stream> stream_;
+  std::uint64_t stream_on_ = 0;  ///< the link of that number
   std::vector<LeaseId> queued_;
   std::deque<int> unanswered_;  ///< the number of leases of each renewal
   std::deque<LeaseId> under_way_;
@@ -127,8 +129,10 @@ std::shared_ptr<Renewal> keep_alive(const Context& context, const Endpoint& endp
   RenewalScheduler& scheduler = renewal_scheduler(context.services);
   const Duration timeout = renewal_timeout(ttl / 3, context.options.command_timeout);
   const std::string channel = fmt::format("{} leases {}", context.urls.front(), timeout.count());
-  scheduler.provide_channel(
-      channel, [&](Env& env) { return std::make_unique<LeaseRenewals>(endpoint, timeout, env); });
+  Links& links = context.services.get<Links>();
+  scheduler.provide_channel(channel, [&](Env& env) {
+    return std::make_unique<LeaseRenewals>(endpoint, timeout, env, links);
+  });
   std::string token;
   for (const LeaseId id : leases) token += fmt::format("{:x} ", id);
   return scheduler.keep({.key = {},
@@ -148,7 +152,7 @@ LeaseQueueLock::LeaseQueueLock(const Context& context)
     : context_(context),
       endpoint_(endpoints_of(context, parse_endpoint).front()),
       env_(context.env),
-      etcd_(endpoint_, context.options.timeouts(), context.env) {}
+      etcd_(endpoint_, context.options.timeouts(), context.env, context.services.get<Links>()) {}
 
 LeaseQueueLock::~LeaseQueueLock() {
   try {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +12,10 @@
 #include "strategies/redis/scripts.h"
 #include "tests/support/flawed_lock.h"
 #include "tests/support/must.h"
+#ifdef LOCKBENCH_HAS_ETCD
+#include "strategies/etcd/client/messages.h"
+#include "strategies/etcd/lock.h"
+#endif
 
 namespace lockbench::test {
 namespace {
@@ -242,6 +247,104 @@ struct KeepsFirstTtl : Wrapped {
   std::map<std::string, int> held;
 };
 
+#ifdef LOCKBENCH_HAS_ETCD
+/// Does not learn that its lease has ended.
+struct TrustsItsLease : Wrapped {
+  using Wrapped::Wrapped;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = Wrapped::acquire(request);
+    if (result.lease) result.lease->state = std::make_shared<LeaseState>(TimePoint::max());
+    return result;
+  }
+};
+
+/// Goes on after the end of its lease for longer than the store keeps others out.
+struct TrustsItsGrace : Wrapped {
+  using Wrapped::Wrapped;
+  AcquireResult acquire(const AcquireRequest& request) override {
+    AcquireResult result = Wrapped::acquire(request);
+    if (!result.lease) return result;
+    constexpr std::chrono::seconds kGrace{5};
+    const LeaseState& state = *result.lease->state;
+    result.lease->state =
+        std::make_shared<LeaseState>(state.valid_until() + kGrace, state.confirmed_at());
+    return result;
+  }
+};
+
+/// etcd's mutex as it was: when no place is before its own any more, it does not look whether its
+/// own is still there.
+class TrustsItsPlace : public etcd::LeaseQueueLock {
+ public:
+  TrustsItsPlace(std::string_view /*name*/, const Context& context) : LeaseQueueLock(context) {}
+
+ protected:
+  Looked enter(etcd::Place& place, const std::stop_token& stop) override {
+    const etcd::Txn txn{
+        .then = {etcd::put(own_key(place), place.session->leases.front()), before(place)}};
+    const auto result = etcd().transact(place.lock, txn, stop);
+    if (!result) return tl::unexpected(result.error());
+    if (!*result) return std::nullopt;
+    place.revision = (*result)->revision;
+    // Its own is among them.
+    const auto& keys = (*result)->found.at(1);
+    etcd::Standing standing{.granted = keys.size() < 2};
+    standing.fencing = static_cast<std::uint64_t>(place.revision);
+    if (!standing.granted) standing.behind = keys[1].name;
+    return standing;
+  }
+  Looked look(const etcd::Place& place, const std::stop_token& stop) override {
+    const auto result = etcd().transact(place.lock, {.then = {before(place)}}, stop);
+    if (!result) return tl::unexpected(result.error());
+    if (!*result) return std::nullopt;
+    const auto& keys = (*result)->found.front();
+    etcd::Standing standing{.granted = keys.empty()};
+    standing.fencing = static_cast<std::uint64_t>(place.revision);
+    if (!standing.granted) standing.behind = keys[0].name;
+    // The caller is told that it has the lock, which lasts for a TTL.
+    const TimePoint now = env().now();
+    if (standing.granted) {
+      place.session->state = std::make_shared<LeaseState>(now + place.session->ttl, now);
+    }
+    return standing;
+  }
+  StoreResult<bool> leave(const etcd::Place& place, const std::stop_token& stop) override {
+    return etcd().remove_key(place.lock, own_key(place), stop).map([](std::int64_t deleted) {
+      return deleted > 0;
+    });
+  }
+
+ private:
+  static std::string own_key(const etcd::Place& place) { return place.lock + "/" + place.token; }
+  /// The latest two places, or, once it has its own, the one before that.
+  static etcdserverpb::RequestOp before(const etcd::Place& place) {
+    return place.revision == 0 ? etcd::newest(place.lock + "/", 2)
+                               : etcd::newest(place.lock + "/", 1, place.revision - 1);
+  }
+};
+
+std::vector<KnownBug> bugs_on_etcd() {
+  return {{.name = "LeaseGoneWhileWaiting",
+           .what = "a lock is granted to a session that has ended while it waited",
+           .where = "etcd 11456",
+           .oracle = Oracle::overlap,
+           .with = like<TrustsItsPlace>("etcd"),
+           .without = registered("etcd")},
+          {.name = "LeaseGoneWhileHolding",
+           .what = "a holder that is cut off from the store goes on after its lease",
+           .where = "etcd 10811",
+           .oracle = Oracle::overlap,
+           .with = like<TrustsItsLease>("etcd"),
+           .without = registered("etcd")},
+          {.name = "UnalignedLeases",
+           .what = "a client's grace period is longer than the store's lock-delay",
+           .where = "Burrows, The Chubby lock service",
+           .oracle = Oracle::overlap,
+           .with = like<TrustsItsGrace>("chubby"),
+           .without = registered("chubby")}};
+}
+#endif
+
 // NOLINTNEXTLINE(readability-function-size): a table
 std::vector<KnownBug> all_bugs() {
   const auto pauses = {std::string_view("pause-holding"), std::string_view("pause-holding-fenced")};
@@ -333,7 +436,13 @@ std::vector<KnownBug> all_bugs() {
 }  // namespace
 
 const std::vector<KnownBug>& known_bugs() {
-  static const std::vector<KnownBug> bugs = all_bugs();
+  static const std::vector<KnownBug> bugs = [] {
+    std::vector<KnownBug> all = all_bugs();
+#ifdef LOCKBENCH_HAS_ETCD
+    std::ranges::move(bugs_on_etcd(), std::back_inserter(all));
+#endif
+    return all;
+  }();
   return bugs;
 }
 

@@ -45,8 +45,7 @@ class EtcdReader : public etcd::Connection {
     request.set_limit(limit);
     request.set_revision(revision);
     etcdserverpb::RangeResponse response;
-    need(call({"Range", prefix, stop_},
-              send_by(&Channel::kv, &etcdserverpb::KV::Stub::AsyncRange, request, response)));
+    need(call(etcd::kRange, prefix, stop_, request, response));
     return response;
   }
 
@@ -59,10 +58,7 @@ class EtcdReader : public etcd::Connection {
     etcdserverpb::LeaseTimeToLiveRequest request;
     request.set_id(lease);
     etcdserverpb::LeaseTimeToLiveResponse response;
-    const bool found =
-        need(call({"LeaseTimeToLive", {}, stop_},
-                  send_by(&Channel::lease, &etcdserverpb::Lease::Stub::AsyncLeaseTimeToLive,
-                          request, response)));
+    const bool found = need(call(etcd::kLeaseTimeToLive, {}, stop_, request, response));
     if (!found || response.ttl() < 0) return std::nullopt;
     const auto seconds_of = [](std::int64_t count) {
       return std::chrono::seconds(
@@ -76,18 +72,20 @@ class EtcdReader : public etcd::Connection {
   /// Opens a stream of changes of keys with one of these prefixes, from this revision on.
   void watch(const std::vector<std::string>& prefixes, std::int64_t from) {
     need(connect(stop_));
-    changes_ = std::make_unique<Changes>(*channel(), token());
-    Changes& stream = *changes_;
-    const CommandInfo info = info_of({"Watch", {}, stop_});
+    // It never has another link than gRPC's.
+    changes_ = static_cast<etcd::GrpcLink&>(*link()).make_watch(token(), Duration::max());
+    etcd::WatchStream& stream = *changes_;
+    const CommandInfo info = info_of({etcd::kWatch.name, {}, stop_});
     env().before_command(info);
-    bool open = stream.begin(*channel()->watch, &etcdserverpb::Watch::Stub::AsyncWatch, stop_);
+    const etcd::Limits limits{stop_};
+    bool open = stream.begin(limits);
     for (const std::string& prefix : prefixes) {
       etcdserverpb::WatchRequest request;
       etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
       create.set_key(prefix.empty() ? std::string(1, '\0') : prefix);
       create.set_range_end(prefix.empty() ? std::string(1, '\0') : etcd::end_of_prefix(prefix));
       create.set_start_revision(from);
-      open = open && stream.write(request, stop_);
+      open = open && stream.write(request, limits);
     }
     env().after_command(info, open ? CommandEnd::answered : CommandEnd::lost);
     if (!open) ended("it could not be begun");
@@ -98,10 +96,10 @@ class EtcdReader : public etcd::Connection {
   /// a stop does not end the wait.
   std::vector<EtcdChange> next(Duration longest) {
     constexpr Duration kToSayWhy = std::chrono::seconds(1);
-    Changes& stream = *changes_;
+    etcd::WatchStream& stream = *changes_;
     if (!stream.has_read(longest)) return {};
     if (!stream.end_read()) {
-      const grpc::Status status = stream.finish(kToSayWhy);
+      const grpc::Status status = stream.finish_within(kToSayWhy);
       if (etcd::verdict_of(status) == etcd::Verdict::logged_out) forget_token();
       ended(printable(status.error_message()));
     }
@@ -120,14 +118,12 @@ class EtcdReader : public etcd::Connection {
   }
 
  private:
-  using Changes = etcd::Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>;
-
   [[noreturn]] void ended(const std::string& why) {
     throw Failure(fail(StoreError::Kind::unanswered, "a watch ended: " + why).value().message);
   }
 
   const std::stop_token& stop_;
-  std::unique_ptr<Changes> changes_;  ///< null: no stream is open
+  std::unique_ptr<etcd::WatchStream> changes_;  ///< null: no stream is open
 };
 
 class EtcdWatch : public Watching {

@@ -7,6 +7,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -61,6 +62,11 @@ std::string grpc_target(const HostPort& member) {
 
 namespace {
 
+/// How often a wait for a connection checks for a stop: gRPC's wait for a change of state cannot be
+/// cancelled.
+constexpr Duration kSlice = std::chrono::milliseconds(20);
+constexpr std::string_view kNobody = "no etcd server answers";
+
 /// A deadline for gRPC, on the monotonic clock.
 gpr_timespec from_now(Duration time) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
@@ -112,7 +118,7 @@ tl::expected<Credentials, std::string> credentials_of(const Endpoint& endpoint) 
 
 std::string why_silent(const HostPort& member, const Endpoint& endpoint, Duration within,
                        const std::stop_token& stop) {
-  std::string nobody = "no etcd server answers";
+  std::string nobody(kNobody);
   const SocketAddress address{.host = member.host, .port = member.port};
   const Duration each = within / 2;
   if (!endpoint.tls) {
@@ -131,9 +137,8 @@ std::string why_silent(const HostPort& member, const Endpoint& endpoint, Duratio
   return describe(received.status, each, secured->get());
 }
 
-Connection::Channel::Channel(const HostPort& member, const Endpoint& endpoint,
-                             const Credentials& credentials,
-                             std::shared_ptr<Completions> its_completions)
+GrpcLink::GrpcLink(const HostPort& member, const Endpoint& endpoint, const Credentials& credentials,
+                   std::shared_ptr<Completions> its_completions)
     : completions(std::move(its_completions)),
       channel(make_channel(member, endpoint, credentials)),
       auth(etcdserverpb::Auth::NewStub(channel)),
@@ -142,10 +147,112 @@ Connection::Channel::Channel(const HostPort& member, const Endpoint& endpoint,
       maintenance(etcdserverpb::Maintenance::NewStub(channel)),
       watch(etcdserverpb::Watch::NewStub(channel)) {}
 
-void Connection::Channel::await_change(grpc_connectivity_state state, Duration longest) {
-  Completion operation;
-  channel->NotifyOnStateChange(state, from_now(longest), completions->queue(), operation.tag());
-  operation.succeeds();
+tl::expected<void, std::string> GrpcLink::await_ready(const Links::Order& order) {
+  const Duration limit = order.limits.longest;
+  const TimePoint give_up_at = order.env.now() + limit;
+  grpc_connectivity_state state = channel->GetState(true);
+  while (state != GRPC_CHANNEL_READY) {
+    const TimePoint now = order.env.now();
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
+      return tl::unexpected(order.probes ? why_silent(order.member, order.endpoint,
+                                                      give_up_at - now, order.limits.stop)
+                                         : std::string(kNobody));
+    }
+    if (order.limits.stop.stop_requested()) {
+      return tl::unexpected(std::string("stopped while connecting"));
+    }
+    if (now >= give_up_at) {
+      return tl::unexpected("no connection within " + format_duration(limit));
+    }
+    Completion changed;
+    channel->NotifyOnStateChange(state, from_now(std::min(kSlice, give_up_at - now)),
+                                 completions->queue(), changed.tag());
+    changed.succeeds();
+    state = channel->GetState(true);
+  }
+  return {};
+}
+
+tl::expected<std::unique_ptr<Link>, std::string> Links::open(const Order& order) {
+  const auto credentials = credentials_of(order.endpoint);
+  if (!credentials) return tl::unexpected(credentials.error());
+  auto completions = Completions::shared();
+  if (!completions) return tl::unexpected(completions.error());
+  order.completions = *std::move(completions);
+  auto made =
+      std::make_unique<GrpcLink>(order.member, order.endpoint, *credentials, order.completions);
+  if (auto ready = made->await_ready(order); !ready) return tl::unexpected(ready.error());
+  return made;
+}
+
+Links& Links::real() {
+  static Links links;
+  return links;
+}
+
+namespace {
+
+using Unary =
+    std::function<grpc::Status(GrpcLink&, grpc::ClientContext*, const Message&, Message&)>;
+
+/// The call that this function of that stub starts.
+template <class Request, class Response, class Service>
+std::pair<const std::string_view, Unary> unary(
+    const Method<Request, Response>& method, const std::unique_ptr<Service> GrpcLink::*stub,
+    std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> (Service::*start)(
+        grpc::ClientContext*, const Request&, grpc::CompletionQueue*)) {
+  return {method.name, [stub, start](GrpcLink& link, grpc::ClientContext* context,
+                                     const Message& request, Message& response) {
+            const auto begun = ((*(link.*stub)).*start)(
+                context, static_cast<const Request&>(request), link.completions->queue());
+            grpc::Status status;
+            Completion operation;
+            begun->Finish(static_cast<Response*>(&response), &status, operation.tag());
+            operation.succeeds();
+            return status;
+          }};
+}
+
+const std::map<std::string_view, Unary>& unary_calls() {
+  namespace api = etcdserverpb;
+  static const std::map<std::string_view, Unary> calls{
+      unary(kAuthenticate, &GrpcLink::auth, &api::Auth::Stub::AsyncAuthenticate),
+      unary(kRange, &GrpcLink::kv, &api::KV::Stub::AsyncRange),
+      unary(kDeleteRange, &GrpcLink::kv, &api::KV::Stub::AsyncDeleteRange),
+      unary(kTxn, &GrpcLink::kv, &api::KV::Stub::AsyncTxn),
+      unary(kLeaseGrant, &GrpcLink::lease, &api::Lease::Stub::AsyncLeaseGrant),
+      unary(kLeaseRevoke, &GrpcLink::lease, &api::Lease::Stub::AsyncLeaseRevoke),
+      unary(kLeaseTimeToLive, &GrpcLink::lease, &api::Lease::Stub::AsyncLeaseTimeToLive),
+      unary(kStatus, &GrpcLink::maintenance, &api::Maintenance::Stub::AsyncStatus)};
+  return calls;
+}
+
+}  // namespace
+
+grpc::Status GrpcLink::call(std::string_view method, const Message& request, Message& response,
+                            const std::string& token, const Limits& limits) {
+  grpc::ClientContext context;
+  prepare(context, limits.longest, token);
+  const StopCallback on_stop(limits.stop, CancelOnStop{context});
+  return unary_calls().at(method)(*this, &context, request, response);
+}
+
+std::unique_ptr<WatchStream> GrpcLink::make_watch(const std::string& token, Duration longest) {
+  return std::make_unique<WatchStream>(*this, token, longest,
+                                       [this](auto* context, auto* queue, void* tag) {
+                                         return watch->AsyncWatch(context, queue, tag);
+                                       });
+}
+
+std::unique_ptr<Stream> GrpcLink::make_stream(std::string_view method, const std::string& token,
+                                              Duration longest) {
+  if (method == kWatch.name) return make_watch(token, longest);
+  using Renewals =
+      GrpcStream<etcdserverpb::LeaseKeepAliveRequest, etcdserverpb::LeaseKeepAliveResponse>;
+  return std::make_unique<Renewals>(*this, token, longest,
+                                    [this](auto* context, auto* queue, void* tag) {
+                                      return lease->AsyncLeaseKeepAlive(context, queue, tag);
+                                    });
 }
 
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token) {

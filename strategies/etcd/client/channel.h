@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -9,6 +10,7 @@
 #include <tl/expected.hpp>
 
 #include "strategies/carrier.h"
+#include "strategies/etcd/client/link.h"
 #include "strategies/etcd/client/messages.h"
 #include "strategies/etcd/client/rpc.grpc.pb.h"
 #include "strategies/thread.h"
@@ -74,53 +76,33 @@ tl::expected<Credentials, std::string> credentials_of(const Endpoint& endpoint);
 std::string why_silent(const HostPort& member, const Endpoint& endpoint, Duration within,
                        const std::stop_token& stop);
 
+template <class Request, class Response>
+class GrpcStream;
+using WatchStream = GrpcStream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>;
+
 /// A channel and its stubs.
-struct Connection::Channel {
-  Channel(const HostPort& member, const Endpoint& endpoint, const Credentials& credentials,
-          std::shared_ptr<Completions> its_completions);
+class GrpcLink final : public Link {
+ public:
+  GrpcLink(const HostPort& member, const Endpoint& endpoint, const Credentials& credentials,
+           std::shared_ptr<Completions> its_completions);
 
-  bool ready() const { return channel->GetState(false) == GRPC_CHANNEL_READY; }
-  /// Waits for another state, for at most `longest`.
-  void await_change(grpc_connectivity_state state, Duration longest);
-  /// Waits for the end of a call that was started on the queue.
-  template <class Call, class Response>
-  grpc::Status finish(const Call& call, Response& response) {
-    grpc::Status status;
-    Completion operation;
-    call->Finish(&response, &status, operation.tag());
-    operation.succeeds();
-    return status;
-  }
+  bool ready() override { return channel->GetState(false) == GRPC_CHANNEL_READY; }
+  grpc::Status call(std::string_view method, const Message& request, Message& response,
+                    const std::string& token, const Limits& limits) override;
+  std::unique_ptr<Stream> make_stream(std::string_view method, const std::string& token,
+                                      Duration longest) override;
+  std::unique_ptr<WatchStream> make_watch(const std::string& token, Duration longest);
+  /// Waits until it is connected. The error says why it is not.
+  tl::expected<void, std::string> await_ready(const Links::Order& order);
 
-  std::shared_ptr<Completions> completions;
-  std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<etcdserverpb::Auth::Stub> auth;
-  std::unique_ptr<etcdserverpb::KV::Stub> kv;
-  std::unique_ptr<etcdserverpb::Lease::Stub> lease;
-  std::unique_ptr<etcdserverpb::Maintenance::Stub> maintenance;
-  std::unique_ptr<etcdserverpb::Watch::Stub> watch;
+  const std::shared_ptr<Completions> completions;
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<etcdserverpb::Auth::Stub> auth;
+  const std::unique_ptr<etcdserverpb::KV::Stub> kv;
+  const std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+  const std::unique_ptr<etcdserverpb::Maintenance::Stub> maintenance;
+  const std::unique_ptr<etcdserverpb::Watch::Stub> watch;
 };
-
-template <class Stub, class Start, class Request, class Response>
-Connection::Send Connection::send_by(std::unique_ptr<Stub> Channel::*stub, Start start,
-                                     const Request& request, Response& response) {
-  return [this, stub, start, &request, &response](grpc::ClientContext* context) {
-    Stub& service = *((*channel_).*stub);
-    const auto begun = (service.*start)(context, request, channel_->completions->queue());
-    return channel_->finish(begun, response);
-  };
-}
-
-/// What the status of a call says about its request.
-enum class Verdict {
-  done,
-  absent,      ///< its object does not exist
-  refused,     ///< it took no effect
-  logged_out,  ///< refused: the token has expired, or users or roles were changed since the login
-  late,        ///< the deadline has passed
-  unknown,     ///< it may have taken effect
-};
-Verdict verdict_of(const grpc::Status& status);
 
 /// Sets the deadline, unless it is Duration::max(), and the login's token.
 void prepare(grpc::ClientContext& context, Duration timeout, const std::string& token);
@@ -132,38 +114,32 @@ struct CancelOnStop {
 };
 using StopCallback = std::stop_callback<CancelOnStop>;
 
-/// A stream in both directions, with one operation under way at a time. An operation returns false
-/// if it failed, or was cancelled after `longest` or by the stop; the stream is then broken.
 template <class Request, class Response>
-class Stream {
+class GrpcStream final : public Stream {
  public:
-  /// The whole stream may take `timeout`. Keeps the parts of the channel that it needs.
-  template <class Channel>
-  Stream(const Channel& channel, const std::string& token, Duration timeout = Duration::max())
-      : channel_(channel.channel), completions_(channel.completions) {
-    prepare(context_, timeout, token);
-  }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  ~Stream() { finish(); }
+  using Calls = grpc::ClientAsyncReaderWriter<Request, Response>;
+  using Start =
+      std::function<std::unique_ptr<Calls>(grpc::ClientContext*, grpc::CompletionQueue*, void*)>;
 
-  template <class Channel>
-  bool is_of(const Channel& channel) const {
-    return channel.channel == channel_;
+  /// The whole stream may take `longest`. Keeps the parts of the link that it needs; `start` may
+  /// need others.
+  GrpcStream(const GrpcLink& link, const std::string& token, Duration longest, Start start)
+      : channel_(link.channel), completions_(link.completions), start_(std::move(start)) {
+    prepare(context_, longest, token);
   }
-  template <class Stub, class Method>
-  bool begin(Stub& stub, Method method, const std::stop_token& stop,
-             Duration longest = Duration::max()) {
-    return run(stop, longest,
-               [&](void* tag) { stream_ = (stub.*method)(&context_, completions_->queue(), tag); });
+  GrpcStream(const GrpcStream&) = delete;
+  GrpcStream& operator=(const GrpcStream&) = delete;
+  ~GrpcStream() override { finish_within({}); }
+
+  bool begin(const Limits& limits) override {
+    return run(limits, [&](void* tag) { stream_ = start_(&context_, completions_->queue(), tag); });
   }
-  bool write(const Request& request, const std::stop_token& stop,
-             Duration longest = Duration::max()) {
-    return run(stop, longest, [&](void* tag) { stream_->Write(request, tag); });
+  bool write(const Message& request, const Limits& limits) override {
+    return run(limits,
+               [&](void* tag) { stream_->Write(static_cast<const Request&>(request), tag); });
   }
-  /// Into response().
-  bool read(const std::stop_token& stop, Duration longest = Duration::max()) {
-    return run(stop, longest, [&](void* tag) { stream_->Read(&response_, tag); });
+  bool read(const Limits& limits) override {
+    return run(limits, [&](void* tag) { stream_->Read(&response_, tag); });
   }
   /// The same in steps: begin_read(), has_read() until it is true, end_read().
   void begin_read() {
@@ -176,10 +152,11 @@ class Stream {
     reading_.reset();
     return read;
   }
-  const Response& response() const { return response_; }
+  const Response& response() const override { return response_; }
 
-  /// Ends the stream. If it had ended before, or does so within `patience`, the status says why.
-  grpc::Status finish(Duration patience = {}) {
+  grpc::Status finish() override { return finish_within({}); }
+  /// The same; if it ends within `patience`, the status says why, too.
+  grpc::Status finish_within(Duration patience) {
     grpc::Status status;
     if (!stream_) return status;
     if (reading_) {
@@ -195,20 +172,21 @@ class Stream {
   }
 
  private:
-  template <class Start>
-  bool run(const std::stop_token& stop, Duration longest, const Start& start) {
-    const StopCallback on_stop(stop, CancelOnStop{context_});
+  template <class Operation>
+  bool run(const Limits& limits, const Operation& begin_operation) {
+    const StopCallback on_stop(limits.stop, CancelOnStop{context_});
     Completion operation;
-    start(operation.tag());
-    const bool in_time = longest == Duration::max() || operation.ends_within(longest);
+    begin_operation(operation.tag());
+    const bool in_time = limits.longest == Duration::max() || operation.ends_within(limits.longest);
     if (!in_time) context_.TryCancel();
     return operation.succeeds() && in_time;
   }
 
   std::shared_ptr<grpc::Channel> channel_;
   std::shared_ptr<Completions> completions_;
+  Start start_;
   grpc::ClientContext context_;  // refers to the channel
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<Request, Response>> stream_;
+  std::unique_ptr<Calls> stream_;
   Response response_;  // gRPC writes to it until a read has ended
   std::optional<Completion> reading_;
 };

@@ -5,17 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategies/etcd/client/channel.h"
+#include "strategies/etcd/client/link.h"
+#include "strategies/etcd/client/messages.h"
 
 namespace lockbench::etcd {
 namespace {
 
-using Kv = etcdserverpb::KV::Stub;
-using Leases = etcdserverpb::Lease::Stub;
-
-/// How often a wait for a connection checks for a stop: gRPC's wait for a change of state cannot be
-/// cancelled.
-constexpr Duration kSlice = std::chrono::milliseconds(20);
 /// The second attempt is for an expired token.
 constexpr int kAttempts = 2;
 
@@ -74,15 +69,19 @@ Verdict verdict_of(const grpc::Status& status) {
 }
 
 Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env)
+    : Connection(std::move(endpoint), timeouts, env, Links::real()) {}
+
+Connection::Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env, Links& links)
     : endpoint_(std::move(endpoint)),
       display_(endpoint_.display()),
       timeouts_(timeouts),
       env_(env),
+      links_(links),
       address_(member().display()) {}
 
 Connection::~Connection() = default;
 
-void Connection::close() noexcept { channel_.reset(); }
+void Connection::close() noexcept { link_.reset(); }
 
 void Connection::leave_member() noexcept {
   close();
@@ -98,42 +97,26 @@ tl::unexpected<StoreError> Connection::not_understood(std::string_view name,
 
 StoreResult<void> Connection::open(Duration limit, const std::stop_token& stop) {
   address_ = member().display();
-  const auto credentials = credentials_of(endpoint_);
-  if (!credentials) return fail(StoreError::Kind::not_sent, credentials.error());
-  auto completions = Completions::shared();
-  if (!completions) return fail(StoreError::Kind::not_sent, completions.error());
-  completions_ = *std::move(completions);
-  auto made = std::make_unique<Channel>(member(), endpoint_, *credentials, completions_);
-  const TimePoint give_up_at = env_.now() + limit;
-  grpc_connectivity_state state = made->channel->GetState(true);
-  while (state != GRPC_CHANNEL_READY) {
-    const TimePoint now = env_.now();
-    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
-      // No probe after a first success: the settings fit, so the server is just down.
-      return fail(StoreError::Kind::not_sent,
-                  reached_ ? "no etcd server answers"
-                           : why_silent(member(), endpoint_, give_up_at - now, stop));
-    }
-    if (stop.stop_requested()) {
-      return fail(StoreError::Kind::not_sent, "stopped while connecting");
-    }
-    if (now >= give_up_at) {
-      return fail(StoreError::Kind::not_sent, "no connection within " + format_duration(limit));
-    }
-    made->await_change(state, std::min(kSlice, give_up_at - now));
-    state = made->channel->GetState(true);
-  }
-  channel_ = std::move(made);
+  const Limits limits{stop, limit};
+  // No probe after a first success: the settings fit, so the server is just down.
+  auto opened = links_.open({.member = member(),
+                             .endpoint = endpoint_,
+                             .limits = limits,
+                             .probes = opened_ == 0,
+                             .env = env_,
+                             .completions = completions_});
+  if (!opened) return fail(StoreError::Kind::not_sent, opened.error());
+  link_ = *std::move(opened);
   // An old token may carry a revision that the new member has not applied yet; the member would
   // block instead of answering.
   token_.clear();
-  reached_ = true;
+  ++opened_;
   return {};
 }
 
 StoreResult<void> Connection::connect(const std::stop_token& stop) {
-  if (channel_ && !channel_->ready()) leave_member();
-  if (!channel_) {
+  if (link_ && !link_->ready()) leave_member();
+  if (!link_) {
     const bool late = stop.stop_requested();
     const std::size_t members = endpoint_.hosts.size();
     const Duration limit =
@@ -154,9 +137,7 @@ StoreResult<void> Connection::authenticate(const std::stop_token& stop) {
   request.set_name(endpoint_.user);
   request.set_password(endpoint_.password);
   etcdserverpb::AuthenticateResponse response;
-  const auto done = exchange(
-      {"Authenticate", {}, stop},
-      send_by(&Channel::auth, &etcdserverpb::Auth::Stub::AsyncAuthenticate, request, response));
+  const auto done = exchange({kAuthenticate.name, {}, stop}, request, response);
   // Even if the login may have succeeded, the command itself was not sent.
   if (!done) return tl::unexpected(StoreError{StoreError::Kind::not_sent, done.error().message});
   if (!is_token(response.token())) {
@@ -166,32 +147,29 @@ StoreResult<void> Connection::authenticate(const std::stop_token& stop) {
   return {};
 }
 
-StoreResult<bool> Connection::call(const Call& call, const Send& send) {
+StoreResult<bool> Connection::send(const Call& call, const Message& request, Message& response) {
   StoreResult<bool> answer = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (auto connected = connect(call.stop); !connected) return tl::unexpected(connected.error());
-    answer = exchange(call, send);
+    answer = exchange(call, request, response);
     const bool token_expired = !answer && !endpoint_.user.empty() && token_.empty();
     if (!token_expired) break;
   }
   return answer;
 }
 
-StoreResult<bool> Connection::exchange(const Call& call, const Send& send) {
+StoreResult<bool> Connection::exchange(const Call& call, const Message& request,
+                                       Message& response) {
   const CommandInfo info = info_of(call);
   if (env_.before_command(info) == CommandFate::drop) {
     env_.after_command(info, CommandEnd::lost);
     close();
     return fail(StoreError::Kind::not_sent, "the connection was cut");
   }
-  grpc::ClientContext context;
   const bool late = call.stop.stop_requested();
-  prepare(context, late ? last_moment() : timeouts_.answer, token_);
-  grpc::Status status;
-  {
-    const StopCallback on_stop(late ? std::stop_token() : call.stop, CancelOnStop{context});
-    status = send(&context);
-  }
+  const Limits limits{.stop = late ? std::stop_token() : call.stop,
+                      .longest = late ? last_moment() : timeouts_.answer};
+  const grpc::Status status = link_->call(call.name, request, response, token_, limits);
   const Verdict verdict = verdict_of(status);
   const bool answered = verdict != Verdict::late && verdict != Verdict::unknown;
   const auto end = answered ? CommandEnd::answered : CommandEnd::lost;
@@ -218,8 +196,7 @@ StoreResult<GrantedLease> Connection::grant_lease(std::int64_t seconds, std::str
   etcdserverpb::LeaseGrantRequest request;
   request.set_ttl(seconds);
   etcdserverpb::LeaseGrantResponse response;
-  const auto done = call({"LeaseGrant", lock, stop},
-                         send_by(&Channel::lease, &Leases::AsyncLeaseGrant, request, response));
+  const auto done = call(kLeaseGrant, lock, stop, request, response);
   if (!done) return tl::unexpected(done.error());
   const auto granted = *done ? read_grant(response) : std::nullopt;
   if (!granted) return not_understood("LeaseGrant", "a lease and its TTL");
@@ -231,17 +208,14 @@ StoreResult<void> Connection::revoke_lease(LeaseId lease, std::string_view lock,
   etcdserverpb::LeaseRevokeRequest request;
   request.set_id(lease);
   etcdserverpb::LeaseRevokeResponse response;
-  return call({"LeaseRevoke", lock, stop},
-              send_by(&Channel::lease, &Leases::AsyncLeaseRevoke, request, response))
-      .map([](bool) {});
+  return call(kLeaseRevoke, lock, stop, request, response).map([](bool) {});
 }
 
 StoreResult<std::optional<TxnResult>> Connection::transact(std::string_view lock, const Txn& txn,
                                                            const std::stop_token& stop) {
   const etcdserverpb::TxnRequest request = to_request(txn);
   etcdserverpb::TxnResponse response;
-  const auto done =
-      call({"Txn", lock, stop}, send_by(&Channel::kv, &Kv::AsyncTxn, request, response));
+  const auto done = call(kTxn, lock, stop, request, response);
   if (!done) return tl::unexpected(done.error());
   if (!*done) return std::nullopt;
   auto result = read_txn(txn, response);
@@ -256,8 +230,7 @@ StoreResult<std::int64_t> Connection::remove_range(std::string_view lock, const 
   request.set_key(key);
   request.set_range_end(end);
   etcdserverpb::DeleteRangeResponse response;
-  const auto done = call({"DeleteRange", lock, stop},
-                         send_by(&Channel::kv, &Kv::AsyncDeleteRange, request, response));
+  const auto done = call(kDeleteRange, lock, stop, request, response);
   if (!done) return tl::unexpected(done.error());
   if (response.deleted() < 0) return not_understood("DeleteRange", "a count");
   return response.deleted();
@@ -279,8 +252,7 @@ StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std:
   request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
   request.set_keys_only(true);
   etcdserverpb::RangeResponse response;
-  return call({"Range", lock, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response))
-      .map([&](bool) { return read_keys(response); });
+  return call(kRange, lock, stop, request, response).map([&](bool) { return read_keys(response); });
 }
 
 StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,
@@ -291,21 +263,19 @@ StoreResult<bool> Connection::key_exists(std::string_view lock, const std::strin
   // Read from the watched member, so the state is not newer than the watch's first report.
   request.set_serializable(true);
   etcdserverpb::RangeResponse response;
-  return call({"Range", lock, stop}, send_by(&Channel::kv, &Kv::AsyncRange, request, response))
-      .map([&](bool) { return response.kvs_size() > 0; });
+  return call(kRange, lock, stop, request, response).map([&](bool) {
+    return response.kvs_size() > 0;
+  });
 }
 
 StoreResult<StoreFacts> Connection::facts() {
   const etcdserverpb::StatusRequest request;
   etcdserverpb::StatusResponse response;
-  return call({"Status", {}, {}},
-              send_by(&Channel::maintenance, &etcdserverpb::Maintenance::Stub::AsyncStatus, request,
-                      response))
-      .map([&](bool) {
-        // A restart of the server ends the leader's term.
-        return StoreFacts{.version = printable(response.version()),
-                          .instance = fmt::format("term {}", response.raftterm())};
-      });
+  return call(kStatus, {}, {}, request, response).map([&](bool) {
+    // A restart of the server ends the leader's term.
+    return StoreFacts{.version = printable(response.version()),
+                      .instance = fmt::format("term {}", response.raftterm())};
+  });
 }
 
 grpc::Status Connection::watch(const Call& call, const std::string& watched, Duration longest,
@@ -315,22 +285,24 @@ grpc::Status Connection::watch(const Call& call, const std::string& watched, Dur
   etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
   create.set_key(watched);
   create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
-  Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse> stream(*channel_, token_,
-                                                                         longest);
-  bool open = stream.begin(*channel_->watch, &etcdserverpb::Watch::Stub::AsyncWatch, call.stop) &&
-              stream.write(request, call.stop) && stream.read(call.stop) &&
-              !stream.response().canceled();
+  const Limits limits{call.stop};
+  const std::unique_ptr<Stream> stream = link_->make_stream(kWatch.name, token_, longest);
+  const auto answer = [&]() -> const etcdserverpb::WatchResponse& {
+    return static_cast<const etcdserverpb::WatchResponse&>(stream->response());
+  };
+  bool open = stream->begin(limits) && stream->write(request, limits) && stream->read(limits) &&
+              !answer().canceled();
   if (open) {
-    // The key may have been deleted before the watch began. Looking may close the channel.
+    // The key may have been deleted before the watch began. Looking may close the link.
     const auto there = key_exists(call.lock, watched, call.stop);
     open = there.has_value();
     gone = there && !*there;
   }
   // Bounded by the deadline of the stream.
-  while (open && !gone && (open = stream.read(call.stop))) {
-    gone = stream.response().events_size() > 0 || stream.response().canceled();
+  while (open && !gone && (open = stream->read(limits))) {
+    gone = answer().events_size() > 0 || answer().canceled();
   }
-  return stream.finish();
+  return stream->finish();
 }
 
 StoreResult<bool> Connection::await_deletion(std::string_view lock, const std::string& watched,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -14,15 +13,25 @@
 #include "strategies/store.h"
 
 // Declared only, as gRPC's headers are slow to compile.
+namespace google::protobuf {
+class MessageLite;
+}  // namespace google::protobuf
 namespace grpc {
-class ClientContext;
 class Status;
 }  // namespace grpc
 
 namespace lockbench::etcd {
 
 class Completions;
+class Link;
+class Links;
 struct Txn;
+
+/// A call of etcd's API, with the types of its messages.
+template <class Request, class Response>
+struct Method {
+  std::string_view name;
+};
 
 /// One etcd cluster; the hosts are its members. With https://, a query as in TlsSettings.
 using Endpoint = Url;
@@ -51,7 +60,7 @@ struct GrantedLease {
   Duration ttl{};  ///< as the server granted it: not less than was asked for
 };
 
-/// One channel to one etcd member; used by one thread. Constructing it does not connect; a call
+/// One link to one etcd member; used by one thread. Constructing it does not connect; a call
 /// connects first if there is no connection, to the next member in turn after a failure. Reports
 /// every command to its Env. No call takes longer than the command timeout (and as long again to
 /// connect); a stop ends it immediately. A call that begins after the stop, to clean up, gets a
@@ -59,6 +68,7 @@ struct GrantedLease {
 class Connection {
  public:
   Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env);
+  Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env, Links& links);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -100,19 +110,18 @@ class Connection {
 
  protected:
   // For derived clients with further calls: the renewal of leases, and the watch.
-  struct Channel;
   struct Call {
     std::string_view name, lock;
     const std::stop_token& stop;
   };
-  using Send = std::function<grpc::Status(grpc::ClientContext*)>;
 
-  /// Sends `request` by `start` on that stub of the channel; waits for the response.
-  template <class Stub, class Start, class Request, class Response>
-  Send send_by(std::unique_ptr<Stub> Channel::*stub, Start start, const Request& request,
-               Response& response);
-  /// Connects and sends. False if the request's object does not exist.
-  StoreResult<bool> call(const Call& call, const Send& send);
+  /// Connects, sends the request and waits for the response. False if the request's object does not
+  /// exist.
+  template <class Request, class Response>
+  StoreResult<bool> call(const Method<Request, Response>& method, std::string_view lock,
+                         const std::stop_token& stop, const Request& request, Response& response) {
+    return send({method.name, lock, stop}, request, response);
+  }
   CommandInfo info_of(const Call& call, bool blocks = false) const {
     return {.store = "etcd",
             .endpoint = address_,
@@ -124,7 +133,9 @@ class Connection {
     return failure_at(address_, kind, why);
   }
   /// Null without a connection.
-  Channel* channel() { return channel_.get(); }
+  Link* link() { return link_.get(); }
+  /// Its number: each has another.
+  std::uint64_t link_number() const { return opened_; }
   /// From the login; empty without one.
   const std::string& token() const { return token_; }
   /// The next call logs in again.
@@ -134,14 +145,17 @@ class Connection {
   Env& env() { return env_; }
 
  private:
-  /// Opens a channel to the present member, or says why that failed.
+  /// Opens a link to the present member, or says why that failed.
   StoreResult<void> open(Duration limit, const std::stop_token& stop);
+  StoreResult<bool> send(const Call& call, const google::protobuf::MessageLite& request,
+                         google::protobuf::MessageLite& response);
   StoreResult<bool> key_exists(std::string_view lock, const std::string& key,
                                const std::stop_token& stop);
   /// Waits until the key is `gone`, or the call ends; returns the call's status.
   grpc::Status watch(const Call& call, const std::string& watched, Duration longest, bool& gone);
   StoreResult<void> authenticate(const std::stop_token& stop);
-  StoreResult<bool> exchange(const Call& call, const Send& send);
+  StoreResult<bool> exchange(const Call& call, const google::protobuf::MessageLite& request,
+                             google::protobuf::MessageLite& response);
   StoreResult<std::int64_t> remove_range(std::string_view lock, const std::string& key,
                                          const std::string& end, const std::stop_token& stop);
   const HostPort& member() const { return endpoint_.hosts[next_ % endpoint_.hosts.size()]; }
@@ -152,13 +166,13 @@ class Connection {
 
   const Timeouts timeouts_;
   Env& env_;
-  bool reached_ = false;  ///< some member, at some time
-  std::size_t next_ = 0;  ///< counts up; modulo the number of members, the current or next one
-  std::string address_;   ///< that member's
-  /// The latest channel's, kept so that reconnecting does not end and restart their thread.
-  std::shared_ptr<Completions> completions_;
-  std::unique_ptr<Channel> channel_;  ///< null without a connection
-  std::string token_;                 ///< from the login; empty until it is needed
+  Links& links_;
+  std::uint64_t opened_ = 0;  ///< links so far
+  std::size_t next_ = 0;      ///< counts up; modulo the number of members, the current or next one
+  std::string address_;       ///< that member's
+  std::shared_ptr<Completions> completions_;  ///< as in Links::Order
+  std::unique_ptr<Link> link_;                ///< null without a connection
+  std::string token_;                         ///< from the login; empty until it is needed
 };
 
 }  // namespace lockbench::etcd

@@ -12,6 +12,25 @@
 // checks the types only; from an answer that does not fit its request nothing is read.
 namespace lockbench::etcd {
 
+inline constexpr Method<etcdserverpb::RangeRequest, etcdserverpb::RangeResponse> kRange{"Range"};
+inline constexpr Method<etcdserverpb::DeleteRangeRequest, etcdserverpb::DeleteRangeResponse>
+    kDeleteRange{"DeleteRange"};
+inline constexpr Method<etcdserverpb::TxnRequest, etcdserverpb::TxnResponse> kTxn{"Txn"};
+inline constexpr Method<etcdserverpb::LeaseGrantRequest, etcdserverpb::LeaseGrantResponse>
+    kLeaseGrant{"LeaseGrant"};
+inline constexpr Method<etcdserverpb::LeaseRevokeRequest, etcdserverpb::LeaseRevokeResponse>
+    kLeaseRevoke{"LeaseRevoke"};
+inline constexpr Method<etcdserverpb::LeaseTimeToLiveRequest, etcdserverpb::LeaseTimeToLiveResponse>
+    kLeaseTimeToLive{"LeaseTimeToLive"};
+inline constexpr Method<etcdserverpb::AuthenticateRequest, etcdserverpb::AuthenticateResponse>
+    kAuthenticate{"Authenticate"};
+inline constexpr Method<etcdserverpb::StatusRequest, etcdserverpb::StatusResponse> kStatus{
+    "Status"};
+// Streams.
+inline constexpr Method<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse> kWatch{"Watch"};
+inline constexpr Method<etcdserverpb::LeaseKeepAliveRequest, etcdserverpb::LeaseKeepAliveResponse>
+    kLeaseKeepAlive{"LeaseKeepAlive"};
+
 struct Txn {
   std::vector<etcdserverpb::Compare> conditions{};
   std::vector<etcdserverpb::RequestOp> then{}, otherwise{};

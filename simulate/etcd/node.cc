@@ -1,0 +1,150 @@
+#include "simulate/etcd/node.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace lockbench::simulate {
+namespace {
+
+// Together with a round trip, the median of a release in results/reference/alone.json.
+constexpr Duration kPerCall = std::chrono::microseconds(60);
+constexpr Duration kToDisk = std::chrono::microseconds(280);
+// How often etcd's lessor looks for expired leases.
+constexpr Duration kLookEvery = std::chrono::milliseconds(500);
+
+}  // namespace
+
+/// A connection's end at the server.
+struct EtcdNode::Client : Wire::Session {
+  std::string input;
+  bool ready = false;  ///< it waits for its turn
+  std::map<std::uint32_t, Watches::iterator> watches;
+};
+
+EtcdNode::EtcdNode(World& world, Network& network, int its_number, int its_region, int members)
+    : StoreServer(world, network, "etcd", its_number, its_region), members_(members) {}
+
+std::unique_ptr<Wire::Session> EtcdNode::open_session() const { return std::make_unique<Client>(); }
+
+bool EtcdNode::take(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
+  auto& client = static_cast<Client&>(*wire->session);
+  client.input += bytes;
+  return !std::exchange(client.ready, true);
+}
+
+void EtcdNode::work(const std::shared_ptr<Wire>& wire) {
+  auto& client = static_cast<Client&>(*wire->session);
+  client.ready = false;
+  while (const auto frame = Frame::take(client.input)) {
+    if (!frame->text.empty()) {
+      execute(wire, *frame);
+    } else if (const auto known = client.watches.find(frame->call); known != client.watches.end()) {
+      watches_.erase(known->second);
+      client.watches.erase(known);
+    }
+  }
+}
+
+void EtcdNode::execute(const std::shared_ptr<Wire>& wire, const Frame& frame) {
+  spend(kPerCall);
+  if (world_.traced()) {
+    world_.trace("etcd", number,
+                 fmt::format("executes {} of client-{}", frame.text, wire->host.number));
+  }
+  if (frame.text == etcd::kWatch.name) return watch(wire, frame);
+  const EtcdModel::Answer answer = data_.execute(frame.text, frame.body, its_now());
+  const Frame reply{.call = frame.call,
+                    .code = static_cast<std::uint32_t>(answer.status.error_code()),
+                    .text = answer.status.error_message(),
+                    .body = answer.response};
+  wire->answer(reply.bytes(), answer.proposed ? committed_at() : done_at());
+  tell_watchers();
+  // Other calls make no lease end sooner.
+  if (frame.text == etcd::kLeaseGrant.name) await_expiry();
+}
+
+void EtcdNode::watch(const std::shared_ptr<Wire>& wire, const Frame& frame) {
+  etcdserverpb::WatchRequest request;
+  if (!request.ParseFromString(frame.body)) return;
+  auto& client = static_cast<Client&>(*wire->session);
+  client.watches[frame.call] =
+      watches_.emplace(request.create_request().key(), Watch{wire, frame.call});
+  etcdserverpb::WatchResponse begun;
+  begun.mutable_header()->set_revision(data_.revision());
+  wire->answer(Frame{.call = frame.call, .body = begun.SerializeAsString()}.bytes(), done_at());
+}
+
+void EtcdNode::tell_watchers() {
+  for (const std::string& key : data_.take_deleted()) {
+    const auto [first, last] = watches_.equal_range(key);
+    if (first == last) continue;
+    etcdserverpb::WatchResponse response;
+    response.mutable_header()->set_revision(data_.revision());
+    auto& event = *response.add_events();
+    event.set_type(etcdserverpb::WatchResponse::Event::DELETE);
+    event.mutable_kv()->set_key(key);
+    for (auto at = first; at != last; ++at) {
+      const Frame frame{.call = at->second.call, .body = response.SerializeAsString()};
+      at->second.wire->answer(frame.bytes(), committed_at());
+    }
+  }
+}
+
+TimePoint EtcdNode::committed_at() {
+  const Duration agreed = members_ > 1 ? network_.draw(region, region) * 2 : Duration::zero();
+  return done_at() + kToDisk + agreed;
+}
+
+void EtcdNode::leave(const std::shared_ptr<Wire>& wire) {
+  for (const auto& [call, place] : static_cast<Client&>(*wire->session).watches) {
+    watches_.erase(place);
+  }
+}
+
+void EtcdNode::break_all() {
+  StoreServer::break_all();
+  watches_.clear();
+  looks_at_ = TimePoint::max();
+}
+
+// Leases and leaders.
+
+void EtcdNode::await_expiry() {
+  const auto next = data_.next_expiry();
+  if (!next) return;
+  const Duration since = next->time_since_epoch() + kLookEvery;
+  look_at(TimePoint(since - since % kLookEvery));
+}
+
+void EtcdNode::look_at(TimePoint when) {
+  if (when >= looks_at_) return;
+  looks_at_ = when;
+  world_.at(clock.when(when), [this, when, began = life()] {
+    if (began != life() || when != looks_at_) return;
+    looks_at_ = TimePoint::max();
+    if (frozen()) return look_at(when + kLookEvery);
+    data_.expire(when);
+    tell_watchers();
+    await_expiry();
+  });
+}
+
+void EtcdNode::lead() {
+  come_back();
+  data_.lead(its_now());
+  await_expiry();
+}
+
+void EtcdNode::restart() {
+  if (!alive()) lead();
+}
+
+bool EtcdNode::fail_over() {
+  break_all();
+  thaw();
+  lead();
+  return true;
+}
+
+}  // namespace lockbench::simulate

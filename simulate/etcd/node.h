@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulate/etcd/link.h"
+#include "simulate/etcd/model.h"
+#include "simulate/store_server.h"
+
+namespace lockbench::simulate {
+
+/// An etcd cluster of one or three members, at the address of its leader. What it has acknowledged
+/// is on the disks of most of them, so a restart or another leader has it.
+class EtcdNode final : public StoreServer {
+ public:
+  EtcdNode(World& world, Network& network, int number, int region, int members);
+
+  void restart() override;
+  /// Another member leads.
+  bool fail_over() override;
+  /// It never does.
+  bool evict(bool /*only_volatile*/) override { return false; }
+  std::vector<std::string> keys() const override { return data_.names(); }
+
+ private:
+  struct Client;
+  struct Watch {
+    std::shared_ptr<Wire> wire;
+    std::uint32_t call = 0;
+  };
+  using Watches = std::multimap<std::string, Watch, std::less<>>;
+
+  std::unique_ptr<Wire::Session> open_session() const override;
+  bool take(const std::shared_ptr<Wire>& wire, std::string_view bytes) override;
+  void work(const std::shared_ptr<Wire>& wire) override;
+  void leave(const std::shared_ptr<Wire>& wire) override;
+  void break_all() override;
+
+  void execute(const std::shared_ptr<Wire>& wire, const Frame& frame);
+  void watch(const std::shared_ptr<Wire>& wire, const Frame& frame);
+  /// The watchers of keys that were deleted.
+  void tell_watchers();
+  void lead();
+  void await_expiry();
+  void look_at(TimePoint when);
+  /// When a change is on the disks of most members.
+  TimePoint committed_at();
+  /// By the clock that counts the times of leases.
+  TimePoint its_now() const { return clock.now(world_.now()); }
+
+  const int members_;
+  EtcdModel data_;
+  Watches watches_;                        ///< by key
+  TimePoint looks_at_ = TimePoint::max();  ///< for expired leases
+};
+
+}  // namespace lockbench::simulate

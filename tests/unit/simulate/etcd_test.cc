@@ -1,0 +1,207 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "simulate/etcd/link.h"
+#include "simulate/etcd/model.h"
+#include "simulate/hunt.h"
+#include "tests/unit/simulate/plans.h"
+
+namespace lockbench::simulate {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Key;
+using testing::Le;
+
+class Etcd : public testing::Test {
+ protected:
+  template <class Request, class Response>
+  Response ask(const etcd::Method<Request, Response>& method, const Request& request) {
+    const auto answer = model_.execute(method.name, request.SerializeAsString(), now_);
+    EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+    Response response;
+    EXPECT_TRUE(response.ParseFromString(answer.response));
+    return response;
+  }
+  etcd::TxnResult transact(const etcd::Txn& txn) {
+    return etcd::read_txn(txn, ask(etcd::kTxn, etcd::to_request(txn))).value();
+  }
+  std::vector<std::string> newest(std::int64_t count, std::int64_t until = 0) {
+    std::vector<std::string> names;
+    const auto result = transact({.then = {etcd::newest("k/", count, until)}});
+    for (const etcd::Key& key : result.found.at(0)) names.push_back(key.name);
+    return names;
+  }
+  etcd::LeaseId grant(std::int64_t seconds) {
+    etcdserverpb::LeaseGrantRequest request;
+    request.set_ttl(seconds);
+    return etcd::read_grant(ask(etcd::kLeaseGrant, request)).value().id;
+  }
+  /// The TTL; 0: it is gone.
+  std::int64_t keep_alive(etcd::LeaseId lease) {
+    etcdserverpb::LeaseKeepAliveRequest request;
+    request.set_id(lease);
+    return ask(etcd::kLeaseKeepAlive, request).ttl();
+  }
+
+  EtcdModel model_;
+  TimePoint now_{1h};
+};
+
+TEST_F(Etcd, ATransactionIsOneRevisionWhichOrdersTheKeys) {
+  const auto first =
+      transact({.conditions = {etcd::absent("k/b")},
+                .then = {etcd::put("k/b", 0), etcd::put_value("x", "y"), etcd::newest("k/", 2)}});
+  EXPECT_TRUE(first.succeeded);
+  EXPECT_EQ(first.revision, 2);
+  EXPECT_EQ(first.found.at(2).at(0).created, 2) << "it sees its own changes";
+  EXPECT_EQ(transact({.then = {etcd::put("k/a", 0)}}).revision, 3);
+  EXPECT_EQ(transact({.then = {etcd::put("k/c", 0)}}).revision, 4);
+  EXPECT_EQ(transact({.then = {etcd::put_value("k/b", "new")}}).revision, 5);
+  EXPECT_EQ(transact({.then = {etcd::remove("nothing")}}).revision, 5);
+  EXPECT_THAT(newest(9), ElementsAre("k/c", "k/a", "k/b"));
+  EXPECT_THAT(newest(1), ElementsAre("k/c"));
+  EXPECT_THAT(newest(1, 3), ElementsAre("k/a"));
+  const auto b = transact({.then = {etcd::get_value("k/b")}}).found[0].at(0);
+  EXPECT_EQ(b.created, 2);
+  EXPECT_EQ(b.changed, 5);
+  EXPECT_EQ(b.value, "new");
+  EXPECT_THAT(model_.names(), ElementsAre("k/a", "k/b", "k/c", "x"));
+}
+
+TEST_F(Etcd, ConditionsCompareTheRevisionsOfAKeyOrOfEachInARange) {
+  transact({.then = {etcd::put("k/a", 0)}});
+  transact({.then = {etcd::put("k/b", 0)}});
+  transact({.then = {etcd::put("k/a", 0)}});
+  const auto hold = [&](const etcdserverpb::Compare& condition) {
+    return transact({.conditions = {condition}}).succeeded;
+  };
+  EXPECT_TRUE(hold(etcd::exists("k/a")) && hold(etcd::absent("k/c")));
+  EXPECT_FALSE(hold(etcd::exists("k/c")) || hold(etcd::absent("k/a")));
+  EXPECT_TRUE(hold(etcd::created_in("k/a", 2)) && hold(etcd::changed_in("k/a", 4)));
+  EXPECT_FALSE(hold(etcd::created_in("k/a", 4)) || hold(etcd::changed_in("k/a", 2)));
+  EXPECT_TRUE(hold(etcd::none_below("l/")) && !hold(etcd::none_below("k/")));
+  EXPECT_TRUE(hold(etcd::none_below_before("k/", 2)) && !hold(etcd::none_below_before("k/", 3)));
+  EXPECT_FALSE(hold(etcd::none_below_before("l/", 2))) << "of an empty range, revision 0";
+  const auto other = transact({.conditions = {etcd::absent("k/a")},
+                               .then = {etcd::put("k/z", 0)},
+                               .otherwise = {etcd::remove("k/a")}});
+  EXPECT_FALSE(other.succeeded);
+  EXPECT_THAT(model_.names(), ElementsAre("k/b"));
+}
+
+TEST_F(Etcd, ALeaseEndsWithItsKeysUnlessItIsKeptAlive) {
+  const etcd::LeaseId lease = grant(2), other = grant(2);
+  transact({.then = {etcd::put("k/a", lease), etcd::put("k/b", lease), etcd::put("k/c", lease)}});
+  transact({.then = {etcd::put("k/b", other), etcd::put_value("k/c", "on no lease")}});
+  now_ += 1500ms;
+  EXPECT_EQ(keep_alive(other), 2);
+  now_ += 500ms;
+  model_.expire(now_);
+  EXPECT_THAT(model_.take_deleted(), ElementsAre("k/a"));
+  EXPECT_THAT(model_.names(), ElementsAre("k/b", "k/c"));
+  EXPECT_EQ(model_.revision(), 4);
+  EXPECT_EQ(keep_alive(lease), 0);
+  EXPECT_EQ(model_.next_expiry(), now_ + 1500ms);
+  // Too late, though nobody has looked yet.
+  now_ += 1500ms;
+  EXPECT_EQ(keep_alive(other), 0);
+  EXPECT_THAT(model_.names(), ElementsAre("k/c"));
+}
+
+TEST_F(Etcd, WhatNamesALeaseThatIsGoneTakesNoEffect) {
+  const etcd::Txn txn{.then = {etcd::put("k/a", 0), etcd::put("k/b", 7)}};
+  const auto answer =
+      model_.execute(etcd::kTxn.name, etcd::to_request(txn).SerializeAsString(), now_);
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(model_.names(), IsEmpty());
+  EXPECT_EQ(model_.revision(), 1);
+}
+
+TEST_F(Etcd, ANewLeaderCountsLeasesFromTheBeginning) {
+  const etcd::LeaseId lease = grant(2);
+  now_ += 10s;
+  model_.lead(now_);
+  EXPECT_EQ(model_.next_expiry(), now_ + 2500ms);
+  model_.expire(now_ + 2s);
+  EXPECT_EQ(keep_alive(lease), 2);
+}
+
+TEST(SimulatedEtcd, AFrameIsTakenWhenItIsComplete) {
+  const std::string bytes =
+      Frame{.call = 7, .code = 5, .text = "why", .body = std::string("a\0b", 3)}.bytes();
+  std::string input = bytes.substr(0, bytes.size() - 1);
+  EXPECT_FALSE(Frame::take(input));
+  input += bytes.back() + bytes;
+  for (int i = 0; i < 2; ++i) {
+    const auto frame = Frame::take(input);
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->call, 7U);
+    EXPECT_EQ(frame->code, 5U);
+    EXPECT_EQ(frame->text, "why");
+    EXPECT_EQ(frame->body, std::string("a\0b", 3));
+  }
+  EXPECT_EQ(input, "");
+}
+
+// No fault of the cluster breaks a lock whose holder goes on in time.
+TEST(SimulatedEtcd, KeepsWhatItHasAcknowledgedAndIsBrokenByThePausesOfHolders) {
+  for (const char* const name : {"etcd", "chubby"}) {
+    Plan plan = plan_for(name);
+    plan.workload.strategy.command_timeout = 500ms;
+    plan.workload.hold = loadgen::DurationDistribution::constant(500ms);
+    plan.workload.duration = 10min;
+    Plan faulty = plan;
+    faulty.faults = faults(
+        "store-kill 2/m 300ms\nfailover 2/m 300ms\nclock-step:9s 1/m\nclock-step:-9s 1/m\n"
+        "eviction 9/m\n");
+    const Outcome outcome = test::must(simulate(faulty, 1));
+    EXPECT_EQ(outcome.violations, 0U) << name;
+    EXPECT_GT(outcome.sections, 500U) << name;
+    plan.pauses = {test::must(Pauses::parse("5%@10s"))};
+    EXPECT_THAT(test::must(simulate(plan, 1)).causes, Contains(Key("client-pause"))) << name;
+  }
+}
+
+TEST(SimulatedEtcd, ADeadClientsSessionEndsAfterItsTtl) {
+  Plan plan = plan_for("etcd");
+  plan.workload.ttl = 4s;
+  plan.faults.add(test::must(loadgen::parse_fault("client-kill@10s+3s")));
+  const Outcome outcome = test::must(simulate(plan, 1));
+  // Kept alive at each third; the leader looks twice a second.
+  EXPECT_THAT(outcome.longest_outage, AllOf(Ge(2s), Le(5s)));
+  EXPECT_EQ(outcome.violations, 0U);
+}
+
+TEST(SimulatedEtcd, TellsItsCommands) {
+  Plan plan = plan_for("etcd");
+  plan.workload.duration = 1s;
+  EXPECT_THAT(played(plan).trace,
+              AllOf(HasSubstr(" etcd-0 executes Txn "), HasSubstr(" etcd-0 executes Watch ")));
+}
+
+class SoundOnEtcd : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, SoundOnEtcd, testing::Values("etcd", "chubby", "etcd-observed-lease"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST_P(SoundOnEtcd, IsNotAccused) {
+  std::uint64_t sections = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Verdict verdict = test::must(play(*find_strategy(GetParam()), {.seed = seed}));
+    EXPECT_FALSE(verdict.finding) << seed << ": " << verdict.finding->what;
+    sections += verdict.sections;
+  }
+  EXPECT_GT(sections, 400U);
+}
+
+}  // namespace
+}  // namespace lockbench::simulate
