@@ -13,6 +13,7 @@
 #include "simulate/lock_view.h"
 #include "simulate/memcached/node.h"
 #include "simulate/spoilt_counter.h"
+#include "simulate/zookeeper/node.h"
 #include "strategies/registry.h"
 
 namespace lockbench::simulate {
@@ -26,6 +27,7 @@ constexpr double kProgressSteps = 100;
 /// The stores that can be simulated.
 struct SimulatedStore {
   std::string_view backend;
+  std::string_view scheme;
   int port;
   std::unique_ptr<StoreServer> (*make)(World& world, Network& network, int number, int region,
                                        const Plan& plan);
@@ -39,8 +41,15 @@ RedisSettings redis_settings(const Plan& plan) {
   return settings;
 }
 
+ZookeeperSettings zookeeper_settings(const Plan& plan) {
+  constexpr int kEnsemble = 3;
+  const bool fails_over = plan.faults.any(Disturbance::failover);
+  return {.members = fails_over ? kEnsemble : plan.members, .lag = plan.redis.lag};
+}
+
 constexpr std::array kStores{
     SimulatedStore{.backend = "redis",
+                   .scheme = "redis",
                    .port = 6379,
                    .make = [](World& world, Network& network, int number, int region,
                               const Plan& plan) -> std::unique_ptr<StoreServer> {
@@ -48,10 +57,19 @@ constexpr std::array kStores{
                                                         redis_settings(plan));
                    }},
     SimulatedStore{.backend = "memcached",
+                   .scheme = "memcached",
                    .port = 11211,
                    .make = [](World& world, Network& network, int number, int region,
                               const Plan& /*plan*/) -> std::unique_ptr<StoreServer> {
                      return std::make_unique<MemcachedNode>(world, network, number, region);
+                   }},
+    SimulatedStore{.backend = "zookeeper",
+                   .scheme = "zk",
+                   .port = 2181,
+                   .make = [](World& world, Network& network, int number, int region,
+                              const Plan& plan) -> std::unique_ptr<StoreServer> {
+                     return std::make_unique<ZookeeperNode>(world, network, number, region,
+                                                            zookeeper_settings(plan));
                    }},
 };
 
@@ -177,7 +195,7 @@ class Simulation final : public loadgen::ClientHosts {
     auto& urls = run.endpoints[server_set(*plan.strategy)];
     for (int node = 0; node < nodes; ++node) {
       const SimulatedStore& store = *store_of(*plan.strategy);
-      urls.push_back(fmt::format("{0}://{0}-{1}:{2}", store.backend, node, store.port));
+      urls.push_back(fmt::format("{}://{}-{}:{}", store.scheme, store.backend, node, store.port));
     }
     return run;
   }
@@ -316,7 +334,7 @@ std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
   if (strategy.traits.updates) return "it takes no lock that a fault could break";
   if (store_of(strategy) != nullptr) return "";
-  return "only strategies on Redis and memcached can be simulated so far";
+  return "only strategies on Redis, memcached and ZooKeeper can be simulated so far";
 }
 
 tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,

@@ -102,8 +102,8 @@ class SimulatedTransport final : public Transport {
 
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
     Wire& wire = *wire_;
-    const WaitResult waited = wait_on(wire, *event_, timeout, after_stop_, stop,
-                                      [&wire] { return wire.has_news(); });
+    const WaitResult waited =
+        wait_on(wire, *event_, timeout, after_stop_, stop, [&wire] { return wire.has_news(); });
     if (waited == WaitResult::timed_out) return {Status::timed_out, 0};
     if (waited == WaitResult::stopped) return {Status::stopped, 0};
     if (wire.input.empty() || wire.host.dead()) return {Status::closed, 0};

@@ -12,7 +12,7 @@ using zookeeper::Code;
 using zookeeper::Reader;
 using zookeeper::Writer;
 using zookeeper::Xid;
-using Kind = ZookeeperChange::Kind;
+using ChangeKind = ZookeeperChange::Kind;
 using Request = ZookeeperRequest;
 
 // Types of events.
@@ -21,14 +21,14 @@ constexpr std::int32_t kMade = 1, kDeleted = 2, kDataChanged = 3, kListChanged =
 constexpr std::int32_t kEphemeral = 1, kSequential = 2, kEphemeralSequential = 3, kContainer = 4;
 constexpr Code kUnimplemented{-6}, kBadVersion{-103}, kNoChildrenForEphemerals{-108};
 
-std::string parent(std::string_view path) {
+std::string parent_path(std::string_view path) {
   const std::string_view above = zookeeper::parent_of(path);
   return std::string(above.empty() ? "/"sv : above);
 }
 
-std::string name(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+std::string name_in(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
-std::string event(std::int32_t type, std::string_view path) {
+std::string event_packet(std::int32_t type, std::string_view path) {
   constexpr std::int32_t kConnected = 3;
   return Writer()
       .put(Xid::kEvent)
@@ -40,7 +40,7 @@ std::string event(std::int32_t type, std::string_view path) {
       .framed();
 }
 
-Writer header(const Request& request, std::int64_t transaction, Code code) {
+Writer begin_answer(const Request& request, std::int64_t transaction, Code code) {
   return Writer().put(request.xid).put(transaction).put(static_cast<std::int32_t>(code));
 }
 
@@ -119,7 +119,7 @@ ZookeeperChange ZookeeperTree::plan(const ZookeeperRequest& request, std::int64_
     case Request::kCreateContainer:
       return plan_node(request, session);
     case Request::kEndSession:
-      return {.kind = Kind::end_session, .session = session};
+      return {.kind = ChangeKind::end_session, .session = session};
     case Request::kDelete: {
       const Node* const node = find(request.path);
       if (node == nullptr) return {.code = Code::no_node};
@@ -127,7 +127,7 @@ ZookeeperChange ZookeeperTree::plan(const ZookeeperRequest& request, std::int64_
       const bool fits = request.version == kAny || request.version == kFirst;
       if (!fits) return {.code = kBadVersion};
       if (!node->children.empty()) return {.code = Code::not_empty};
-      return {.kind = Kind::remove, .path = request.path};
+      return {.kind = ChangeKind::remove, .path = request.path};
     }
     default:
       return {};
@@ -136,7 +136,7 @@ ZookeeperChange ZookeeperTree::plan(const ZookeeperRequest& request, std::int64_
 
 ZookeeperChange ZookeeperTree::plan_node(const ZookeeperRequest& request,
                                          std::int64_t session) const {
-  const Node* const above = find(parent(request.path));
+  const Node* const above = find(parent_path(request.path));
   if (above == nullptr) return {.code = Code::no_node};
   std::string path = request.path;
   if (request.mode == kSequential || request.mode == kEphemeralSequential) {
@@ -145,7 +145,7 @@ ZookeeperChange ZookeeperTree::plan_node(const ZookeeperRequest& request,
   if (find(path) != nullptr) return {.code = Code::node_exists};
   if (above->owner != 0) return {.code = kNoChildrenForEphemerals};
   const bool ephemeral = request.mode == kEphemeral || request.mode == kEphemeralSequential;
-  return {.kind = Kind::make,
+  return {.kind = ChangeKind::make,
           .path = std::move(path),
           .session = ephemeral ? session : 0,
           .container = request.mode == kContainer};
@@ -156,15 +156,15 @@ std::vector<ZookeeperTree::Event> ZookeeperTree::apply(const ZookeeperChange& ch
   std::vector<Event> events;
   if (change.code != Code::ok) return events;
   switch (change.kind) {
-    case Kind::none:
+    case ChangeKind::none:
       break;
-    case Kind::make:
+    case ChangeKind::make:
       make(change, events);
       break;
-    case Kind::remove:
+    case ChangeKind::remove:
       remove(change.path, change.transaction, events);
       break;
-    case Kind::end_session: {
+    case ChangeKind::end_session: {
       const auto owned = ephemerals_.extract(change.session);
       if (owned.empty()) break;
       for (const std::string& path : owned.mapped()) remove(path, change.transaction, events);
@@ -175,11 +175,11 @@ std::vector<ZookeeperTree::Event> ZookeeperTree::apply(const ZookeeperChange& ch
 }
 
 void ZookeeperTree::make(const ZookeeperChange& change, std::vector<Event>& events) {
-  const std::string above = parent(change.path);
+  const std::string above = parent_path(change.path);
   Node& list = nodes_.at(above);
   ++list.children_made;
   list.children_changed_by = change.transaction;
-  list.children.insert(name(change.path));
+  list.children.insert(name_in(change.path));
   nodes_[change.path] = {.made_by = change.transaction,
                          .made_at_ms = change.at_ms,
                          .owner = change.session,
@@ -192,10 +192,10 @@ void ZookeeperTree::make(const ZookeeperChange& change, std::vector<Event>& even
 
 void ZookeeperTree::remove(const std::string& path, std::int64_t transaction,
                            std::vector<Event>& events) {
-  const std::string above = parent(path);
+  const std::string above = parent_path(path);
   Node& list = nodes_.at(above);
   list.children_changed_by = transaction;
-  list.children.erase(name(path));
+  list.children.erase(name_in(path));
   const auto node = nodes_.find(path);
   const auto owned = ephemerals_.find(node->second.owner);
   if (owned != ephemerals_.end()) {
@@ -216,15 +216,15 @@ std::set<ZookeeperTree::Watcher> ZookeeperTree::fire(Watches& watches, std::stri
   std::set<Watcher> told = std::move(found->second);
   watches.erase(found);
   for (const Watcher watcher : told) {
-    if (!except.contains(watcher)) events.push_back({watcher, event(type, path)});
+    if (!except.contains(watcher)) events.push_back({watcher, event_packet(type, path)});
   }
   return told;
 }
 
 std::string ZookeeperTree::answer(const ZookeeperRequest& request,
                                   const ZookeeperChange& change) const {
-  Writer answer = header(request, change.transaction, change.code);
-  if (change.kind == Kind::make) {
+  Writer answer = begin_answer(request, change.transaction, change.code);
+  if (change.kind == ChangeKind::make) {
     answer.put(std::string_view(change.path));
     put_stat(answer, nodes_.at(change.path));
   } else if (request.operation == Request::kSync && change.code == Code::ok) {
@@ -234,7 +234,7 @@ std::string ZookeeperTree::answer(const ZookeeperRequest& request,
 }
 
 std::string ZookeeperTree::read(const ZookeeperRequest& request, Watcher watcher) {
-  const auto answer = [&](Code code = Code::ok) { return header(request, latest_, code); };
+  const auto answer = [&](Code code = Code::ok) { return begin_answer(request, latest_, code); };
   const Node* const node = find(request.path);
   switch (request.operation) {
     case Request::kPing:
@@ -273,14 +273,14 @@ std::string ZookeeperTree::set_watches(const ZookeeperRequest& request, Watcher 
     if (node != nullptr && node->made_by <= request.seen) {
       node_watches_[path].insert(watcher);
     } else {
-      missed += event(node == nullptr ? kDeleted : kDataChanged, path);
+      missed += event_packet(node == nullptr ? kDeleted : kDataChanged, path);
     }
   }
   for (const std::string& path : request.absent) {
     if (find(path) == nullptr) {
       node_watches_[path].insert(watcher);
     } else {
-      missed += event(kMade, path);
+      missed += event_packet(kMade, path);
     }
   }
   for (const std::string& path : request.lists) {
@@ -288,7 +288,7 @@ std::string ZookeeperTree::set_watches(const ZookeeperRequest& request, Watcher 
     if (node != nullptr && node->children_changed_by <= request.seen) {
       list_watches_[path].insert(watcher);
     } else {
-      missed += event(node == nullptr ? kDeleted : kListChanged, path);
+      missed += event_packet(node == nullptr ? kDeleted : kListChanged, path);
     }
   }
   return missed;
@@ -296,10 +296,8 @@ std::string ZookeeperTree::set_watches(const ZookeeperRequest& request, Watcher 
 
 void ZookeeperTree::forget(Watcher watcher) {
   for (Watches* const watches : {&node_watches_, &list_watches_}) {
-    std::erase_if(*watches, [&](auto& one) {
-      one.second.erase(watcher);
-      return one.second.empty();
-    });
+    for (auto& [path, watchers] : *watches) watchers.erase(watcher);
+    std::erase_if(*watches, [](const auto& one) { return one.second.empty(); });
   }
 }
 
@@ -313,7 +311,7 @@ std::vector<std::string> ZookeeperTree::emptied_containers() const {
 
 std::vector<std::string> ZookeeperTree::locked_keys() const {
   std::vector<std::string> keys;
-  const std::string root = parent(zookeeper::run_path("-"));
+  const std::string root = parent_path(zookeeper::run_path("-"));
   const Node* const runs = find(root);
   if (runs == nullptr) return keys;
   for (const std::string& run : runs->children) {

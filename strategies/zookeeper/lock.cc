@@ -18,9 +18,8 @@ NodeLock::NodeLock(const Context& context) : env_(context.env) {
   auto& keeper = context.services.get_or_make<SessionKeeper>(
       [&] { return std::make_shared<SessionKeeper>(make_service_env(context.services), dialer); });
   const Endpoint endpoint = endpoints_of(context, parse_endpoint).front();
-  session_ =
-      std::make_unique<Session>(endpoint, context.options.timeouts(), context.env, &keeper,
-                                connect_by(dialer, endpoint.tls));
+  session_ = std::make_unique<Session>(endpoint, context.options.timeouts(), context.env, &keeper,
+                                       connect_by(dialer, endpoint.tls));
 }
 
 StoreResult<void> NodeLock::connect() { return session_->connect(kFirstTtl); }

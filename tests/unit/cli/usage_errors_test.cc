@@ -38,8 +38,8 @@ std::vector<Malformed> malformed_simulations() {
   return {
       {"SimulationOfNoStrategy", {"simulate"}, {"needs a strategy"}},
       {"SimulationOfAnotherStore",
-       {"simulate", "zookeeper"},
-       {"only strategies on Redis and memcached"}},
+       {"simulate", "postgres-lease"},
+       {"only strategies on Redis, memcached and ZooKeeper"}},
       {"SweepOfOneValue",
        {"simulate", "redlock", "--sweep", "ttl=1s"},
        {"\"ttl=1s\"", "ttl=1s,3s,10s"}},
