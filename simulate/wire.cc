@@ -185,7 +185,10 @@ class SimulatedPoller final : public Poller {
       : dialer_(dialer), host_(dialer.host_), event_(host_.world().carrier().make_event()) {}
 
   void watch(int descriptor, std::uint64_t tag) override {
-    if (descriptor >= 0) watched_[descriptor] = tag;
+    if (descriptor < 0) return;
+    watched_[descriptor] = tag;
+    const auto found = dialer_.wires_.find(descriptor);
+    if (found != dialer_.wires_.end() && found->second->has_news()) event_->set();
   }
   void unwatch(int descriptor) override { watched_.erase(descriptor); }
   void wake() noexcept override {

@@ -38,7 +38,7 @@ std::vector<Malformed> malformed_simulations() {
   return {
       {"SimulationOfNoStrategy", {"simulate"}, {"needs a strategy"}},
       {"SimulationOfAnotherStore",
-       {"simulate", "postgres-lease"},
+       {"simulate", "local-mutex"},
        {"only strategies on Redis, memcached and ZooKeeper"}},
       {"SweepOfOneValue",
        {"simulate", "redlock", "--sweep", "ttl=1s"},
