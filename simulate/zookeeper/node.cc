@@ -11,7 +11,7 @@ namespace {
 using zookeeper::Code;
 using zookeeper::Reader;
 using zookeeper::Writer;
-using Request = ZookeeperRequest;
+using ZkRequest = ZookeeperRequest;
 
 // As the private servers of runs are configured: the leader looks for ended sessions once in a
 // tick.
@@ -23,31 +23,23 @@ constexpr Duration kContainerCheck = std::chrono::minutes(1);
 constexpr Duration kPerPacket = std::chrono::microseconds(20);
 constexpr Duration kDiskSync = std::chrono::microseconds(200);
 
-/// "create", for a trace.
+/// For a trace.
+constexpr std::pair<std::int32_t, std::string_view> kOperationNames[] = {
+    {ZkRequest::kDelete, "delete"},
+    {ZkRequest::kExists, "exists"},
+    {ZkRequest::kGetData, "getData"},
+    {ZkRequest::kGetChildren, "getChildren"},
+    {ZkRequest::kSync, "sync"},
+    {ZkRequest::kPing, "ping"},
+    {ZkRequest::kCreate, "create"},
+    {ZkRequest::kCreateContainer, "create"},
+    {ZkRequest::kSetWatches, "setWatches"},
+    {ZkRequest::kEndSession, "closeSession"}};
+
 std::string_view operation_name(std::int32_t operation) {
-  switch (operation) {
-    case Request::kDelete:
-      return "delete";
-    case Request::kExists:
-      return "exists";
-    case Request::kGetData:
-      return "getData";
-    case Request::kGetChildren:
-      return "getChildren";
-    case Request::kSync:
-      return "sync";
-    case Request::kPing:
-      return "ping";
-    case Request::kCreate:
-    case Request::kCreateContainer:
-      return "create";
-    case Request::kSetWatches:
-      return "setWatches";
-    case Request::kEndSession:
-      return "closeSession";
-    default:
-      return "another request";
-  }
+  const auto* const found =
+      std::ranges::find(kOperationNames, operation, [](const auto& one) { return one.first; });
+  return found == std::end(kOperationNames) ? "an unknown request" : found->second;
 }
 
 }  // namespace
@@ -140,7 +132,7 @@ bool ZookeeperNode::greet(const std::shared_ptr<Wire>& wire, std::string_view pa
   connections_.emplace(client.number, wire);
   if (id == 0) {
     client.session = begin_session(timeout, client);
-    submit({.operation = Request::kBeginSession}, {client.number, client.member, client.session});
+    submit({.operation = ZkRequest::kBeginSession}, {client.number, client.member, client.session});
     return false;
   }
   Session* const session = find_session(id);
@@ -218,7 +210,7 @@ void ZookeeperNode::await_end(std::int64_t id) {
     if (frozen()) session->ends = std::max(session->ends, now + kSessionTick);
     if (now < session->ends) return await_end(id);
     if (world_.traced()) world_.trace("zookeeper", number, fmt::format("ends session {:x}", id));
-    agree({.operation = Request::kEndSession}, {session->connection, session->member, id, false});
+    agree({.operation = ZkRequest::kEndSession}, {session->connection, session->member, id, false});
   });
 }
 
@@ -254,7 +246,7 @@ void ZookeeperNode::agree(const ZookeeperRequest& request, const Origin& origin)
     // Its client has gone to another member since it sent this.
     change = {.code = Code::session_moved};
   }
-  if (request.operation != Request::kSync) ++transactions_;
+  if (request.operation != ZkRequest::kSync) ++transactions_;
   change.transaction = transactions_;
   change.at_ms =
       std::chrono::floor<std::chrono::milliseconds>(wall_now().time_since_epoch()).count();
@@ -287,7 +279,7 @@ void ZookeeperNode::finish(const Agreed& agreed) {
   const auto found = connections_.find(origin.connection);
   if (found == connections_.end()) return;
   const std::shared_ptr<Wire> wire = found->second;
-  const bool begins = agreed.request.operation == Request::kBeginSession;
+  const bool begins = agreed.request.operation == ZkRequest::kBeginSession;
   if (origin.asked) {
     wire->answer(begins ? welcome(origin.session)
                         : members_[origin.member].tree.answer(agreed.request, agreed.change),
@@ -306,7 +298,7 @@ void ZookeeperNode::remove_containers() {
   world_.at(world_.now() + kContainerCheck, [this] {
     if (alive() && !frozen()) {
       for (const std::string& path : agreed_.emptied_containers()) {
-        agree({.operation = Request::kDelete, .path = path, .version = -1}, {});
+        agree({.operation = ZkRequest::kDelete, .path = path, .version = -1}, {});
       }
     }
     remove_containers();

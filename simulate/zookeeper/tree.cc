@@ -13,7 +13,7 @@ using zookeeper::Reader;
 using zookeeper::Writer;
 using zookeeper::Xid;
 using ChangeKind = ZookeeperChange::Kind;
-using Request = ZookeeperRequest;
+using ZkRequest = ZookeeperRequest;
 
 // Types of events.
 constexpr std::int32_t kMade = 1, kDeleted = 2, kDataChanged = 3, kListChanged = 4;
@@ -40,7 +40,7 @@ std::string event_packet(std::int32_t type, std::string_view path) {
       .framed();
 }
 
-Writer begin_answer(const Request& request, std::int64_t transaction, Code code) {
+Writer begin_answer(const ZkRequest& request, std::int64_t transaction, Code code) {
   return Writer().put(request.xid).put(transaction).put(static_cast<std::int32_t>(code));
 }
 
@@ -60,45 +60,37 @@ void put_stat(Writer& to, const Node& node) {
 std::optional<ZookeeperRequest> ZookeeperRequest::read(std::string_view packet) {
   Reader from(packet);
   ZookeeperRequest request{.xid = from.int32(), .operation = from.int32()};
+  const bool has_path =
+      request.operation > 0 && request.operation != kPing && request.operation != kSetWatches;
+  if (has_path) request.path = from.text();
   switch (request.operation) {
     case kCreate:
-    case kCreateContainer: {
-      request.path = from.text();
-      from.text();  // its data
-      constexpr int kMostRights = 16;
-      const std::int32_t rights = from.int32();
-      for (int i = 0; i < rights && i < kMostRights; ++i) {
-        from.int32();
-        from.text();
-        from.text();
-      }
+    case kCreateContainer:
+      from.text();   // its data
+      from.int32();  // one right
+      from.int32();
+      from.text();
+      from.text();
       request.mode = from.int32();
       break;
-    }
     case kDelete:
-      request.path = from.text();
       request.version = from.int32();
       break;
     case kExists:
     case kGetData:
     case kGetChildren:
-      request.path = from.text();
       request.watch = from.boolean();
-      break;
-    case kSync:
-      request.path = from.text();
       break;
     case kSetWatches:
       request.seen = from.int64();
-      request.nodes = from.texts();
-      request.absent = from.texts();
-      request.lists = from.texts();
+      request.watched = from.texts();
+      from.texts();  // none of absent nodes
+      from.texts();  // and of lists
       break;
     default:
-      return from.ok() ? std::optional(std::move(request)) : std::nullopt;
+      break;
   }
-  if (!from.done()) return std::nullopt;
-  return request;
+  return from.done() ? std::optional(std::move(request)) : std::nullopt;
 }
 
 bool ZookeeperRequest::is_agreed() const {
@@ -115,12 +107,12 @@ const ZookeeperTree::Node* ZookeeperTree::find(std::string_view path) const {
 
 ZookeeperChange ZookeeperTree::plan(const ZookeeperRequest& request, std::int64_t session) const {
   switch (request.operation) {
-    case Request::kCreate:
-    case Request::kCreateContainer:
+    case ZkRequest::kCreate:
+    case ZkRequest::kCreateContainer:
       return plan_node(request, session);
-    case Request::kEndSession:
+    case ZkRequest::kEndSession:
       return {.kind = ChangeKind::end_session, .session = session};
-    case Request::kDelete: {
+    case ZkRequest::kDelete: {
       const Node* const node = find(request.path);
       if (node == nullptr) return {.code = Code::no_node};
       constexpr std::int32_t kAny = -1, kFirst = 0;  // data never changes
@@ -223,72 +215,56 @@ std::set<ZookeeperTree::Watcher> ZookeeperTree::fire(Watches& watches, std::stri
 
 std::string ZookeeperTree::answer(const ZookeeperRequest& request,
                                   const ZookeeperChange& change) const {
-  Writer answer = begin_answer(request, change.transaction, change.code);
+  Writer packet = begin_answer(request, change.transaction, change.code);
   if (change.kind == ChangeKind::make) {
-    answer.put(std::string_view(change.path));
-    put_stat(answer, nodes_.at(change.path));
-  } else if (request.operation == Request::kSync && change.code == Code::ok) {
-    answer.put(std::string_view(request.path));
+    packet.put(std::string_view(change.path));
+    put_stat(packet, nodes_.at(change.path));
+  } else if (request.operation == ZkRequest::kSync && change.code == Code::ok) {
+    packet.put(std::string_view(request.path));
   }
-  return answer.framed();
+  return packet.framed();
 }
 
 std::string ZookeeperTree::read(const ZookeeperRequest& request, Watcher watcher) {
-  const auto answer = [&](Code code = Code::ok) { return begin_answer(request, latest_, code); };
+  const auto begin = [&](Code code = Code::ok) { return begin_answer(request, latest_, code); };
   const Node* const node = find(request.path);
   switch (request.operation) {
-    case Request::kPing:
-    case Request::kAuth:
-      return answer().framed();
-    case Request::kSetWatches:
-      return set_watches(request, watcher) + answer().framed();
-    case Request::kExists:
+    case ZkRequest::kPing:
+      return begin().framed();
+    case ZkRequest::kSetWatches:
+      return set_watches(request, watcher) + begin().framed();
+    case ZkRequest::kExists:
       if (request.watch) node_watches_[request.path].insert(watcher);
       break;
-    case Request::kGetData:
+    case ZkRequest::kGetData:
       if (request.watch && node != nullptr) node_watches_[request.path].insert(watcher);
       break;
-    case Request::kGetChildren:
+    case ZkRequest::kGetChildren:
       if (request.watch && node != nullptr) list_watches_[request.path].insert(watcher);
       break;
     default:
-      return answer(kUnimplemented).framed();
+      return begin(kUnimplemented).framed();
   }
-  if (node == nullptr) return answer(Code::no_node).framed();
-  Writer found = answer();
-  if (request.operation == Request::kGetChildren) {
+  if (node == nullptr) return begin(Code::no_node).framed();
+  Writer found = begin();
+  if (request.operation == ZkRequest::kGetChildren) {
     found.put(static_cast<std::int32_t>(node->children.size()));
     for (const std::string& child : node->children) found.put(std::string_view(child));
     return found.framed();
   }
-  if (request.operation == Request::kGetData) found.put(""sv);
+  if (request.operation == ZkRequest::kGetData) found.put(""sv);
   put_stat(found, *node);
   return found.framed();
 }
 
 std::string ZookeeperTree::set_watches(const ZookeeperRequest& request, Watcher watcher) {
   std::string missed;
-  for (const std::string& path : request.nodes) {
+  for (const std::string& path : request.watched) {
     const Node* const node = find(path);
     if (node != nullptr && node->made_by <= request.seen) {
       node_watches_[path].insert(watcher);
     } else {
       missed += event_packet(node == nullptr ? kDeleted : kDataChanged, path);
-    }
-  }
-  for (const std::string& path : request.absent) {
-    if (find(path) == nullptr) {
-      node_watches_[path].insert(watcher);
-    } else {
-      missed += event_packet(kMade, path);
-    }
-  }
-  for (const std::string& path : request.lists) {
-    const Node* const node = find(path);
-    if (node != nullptr && node->children_changed_by <= request.seen) {
-      list_watches_[path].insert(watcher);
-    } else {
-      missed += event_packet(node == nullptr ? kDeleted : kListChanged, path);
     }
   }
   return missed;

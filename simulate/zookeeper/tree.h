@@ -15,18 +15,17 @@ namespace lockbench::simulate {
 /// A request, as the server reads it.
 struct ZookeeperRequest {
   static constexpr std::int32_t kDelete = 2, kExists = 3, kGetData = 4, kGetChildren = 8, kSync = 9,
-                                kPing = 11, kCreate = 15, kCreateContainer = 19, kAuth = 100,
-                                kSetWatches = 101, kBeginSession = -10, kEndSession = -11;
+                                kPing = 11, kCreate = 15, kCreateContainer = 19, kSetWatches = 101,
+                                kBeginSession = -10, kEndSession = -11;
 
   std::int32_t xid = 0, operation = 0;
   std::string path{};
   bool watch = false;
   std::int32_t version = 0, mode = 0;  ///< of kDelete; of a new node
-  // Of kSetWatches.
-  std::int64_t seen = 0;
-  std::vector<std::string> nodes{}, absent{}, lists{};
+  std::int64_t seen = 0;               ///< of kSetWatches: the latest transaction
+  std::vector<std::string> watched{};  ///< likewise: nodes
 
-  /// Nothing if it is not one that clients send.
+  /// Nothing if it does not have the form that our clients send.
   static std::optional<ZookeeperRequest> read(std::string_view packet);
   /// The members of an ensemble carry it out in one order.
   bool is_agreed() const;

@@ -209,15 +209,10 @@ class RandomRequests {
     return fmt::format("/f{}{}", below(4), deeper[below(std::size(deeper))]);
   }
   std::string set_watches() {
-    Writer message;
-    message.put(zookeeper::Xid::kSetWatches).put(ZookeeperRequest::kSetWatches);
-    message.put(model_.transactions() - static_cast<std::int64_t>(below(30)));
-    for (int list = 0; list < 3; ++list) {
-      const auto count = static_cast<std::int32_t>(below(3));
-      message.put(count);
-      for (std::int32_t i = 0; i < count; ++i) message.put(std::string_view(path()));
-    }
-    return message.framed();
+    std::vector<std::string> paths(below(4));
+    for (std::string& one : paths) one = path();
+    const auto ago = static_cast<std::int64_t>(below(30));
+    return zookeeper::set_watches(model_.transactions() - ago, "", paths);
   }
   std::string removal_of_a_version(std::int32_t xid) {
     const std::string of = path();
