@@ -75,8 +75,6 @@ ZookeeperNode::ZookeeperNode(World& world, Network& network, int its_number, int
   remove_containers();
 }
 
-ZookeeperNode::~ZookeeperNode() = default;
-
 ZookeeperNode::Client* ZookeeperNode::client_of(const std::shared_ptr<Wire>& wire) {
   return static_cast<Client*>(wire->session.get());
 }

@@ -23,9 +23,6 @@ struct ZookeeperSettings {
 class ZookeeperNode final : public StoreServer {
  public:
   ZookeeperNode(World& world, Network& network, int number, int region, ZookeeperSettings settings);
-  ZookeeperNode(const ZookeeperNode&) = delete;
-  ZookeeperNode& operator=(const ZookeeperNode&) = delete;
-  ~ZookeeperNode() override;
 
   void restart() override;
   /// The followers elect a leader: it keeps sessions, and counts their time anew.
