@@ -1,6 +1,7 @@
 #include "simulate/simulation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -27,10 +28,10 @@ constexpr double kProgressSteps = 100;
 /// The stores that can be simulated.
 struct SimulatedStore {
   std::string_view backend;
-  std::string_view scheme;
   int port;
   std::unique_ptr<StoreServer> (*make)(World& world, Network& network, int number, int region,
                                        const Plan& plan);
+  std::string_view scheme{};  ///< of its URLs; empty: its name
 };
 
 RedisSettings redis_settings(const Plan& plan) {
@@ -49,7 +50,6 @@ ZookeeperSettings zookeeper_settings(const Plan& plan) {
 
 constexpr std::array kStores{
     SimulatedStore{.backend = "redis",
-                   .scheme = "redis",
                    .port = 6379,
                    .make = [](World& world, Network& network, int number, int region,
                               const Plan& plan) -> std::unique_ptr<StoreServer> {
@@ -57,20 +57,19 @@ constexpr std::array kStores{
                                                         redis_settings(plan));
                    }},
     SimulatedStore{.backend = "memcached",
-                   .scheme = "memcached",
                    .port = 11211,
                    .make = [](World& world, Network& network, int number, int region,
                               const Plan& /*plan*/) -> std::unique_ptr<StoreServer> {
                      return std::make_unique<MemcachedNode>(world, network, number, region);
                    }},
     SimulatedStore{.backend = "zookeeper",
-                   .scheme = "zk",
                    .port = 2181,
                    .make = [](World& world, Network& network, int number, int region,
                               const Plan& plan) -> std::unique_ptr<StoreServer> {
                      return std::make_unique<ZookeeperNode>(world, network, number, region,
                                                             zookeeper_settings(plan));
-                   }},
+                   },
+                   .scheme = "zk"},
 };
 
 const SimulatedStore* store_of(const Descriptor& strategy) {
@@ -195,7 +194,8 @@ class Simulation final : public loadgen::ClientHosts {
     auto& urls = run.endpoints[server_set(*plan.strategy)];
     for (int node = 0; node < nodes; ++node) {
       const SimulatedStore& store = *store_of(*plan.strategy);
-      urls.push_back(fmt::format("{}://{}-{}:{}", store.scheme, store.backend, node, store.port));
+      const std::string_view scheme = store.scheme.empty() ? store.backend : store.scheme;
+      urls.push_back(fmt::format("{}://{}-{}:{}", scheme, store.backend, node, store.port));
     }
     return run;
   }
@@ -334,7 +334,9 @@ std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
   if (strategy.traits.updates) return "it takes no lock that a fault could break";
   if (store_of(strategy) != nullptr) return "";
-  return "only strategies on Redis, memcached and ZooKeeper can be simulated so far";
+  std::vector<std::string_view> stores;
+  for (const SimulatedStore& store : kStores) stores.push_back(store.backend);
+  return fmt::format("only strategies on {} can be simulated so far", fmt::join(stores, ", "));
 }
 
 tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,

@@ -39,7 +39,7 @@ std::vector<Malformed> malformed_simulations() {
       {"SimulationOfNoStrategy", {"simulate"}, {"needs a strategy"}},
       {"SimulationOfAnotherStore",
        {"simulate", "local-mutex"},
-       {"only strategies on Redis, memcached and ZooKeeper"}},
+       {"only strategies on redis, memcached"}},
       {"SweepOfOneValue",
        {"simulate", "redlock", "--sweep", "ttl=1s"},
        {"\"ttl=1s\"", "ttl=1s,3s,10s"}},
