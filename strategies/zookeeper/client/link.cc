@@ -85,12 +85,14 @@ void Link::begin(Duration patience) {
   patience_ = patience;
   pause_ = {};
   failures_ = refusals_ = 0;
+  over_ = false;
   why_.clear();
 }
 
 std::optional<Greeting> Link::advance(const Identity& session, Duration ttl, Env& env,
                                       Duration longest) {
   const TimePoint now = env.now();
+  over_ = false;
   if (step_ != Step::idle && now >= give_up_at_) {
     fail(now, "no answer within " + format_duration(patience_), true);
     return std::nullopt;
