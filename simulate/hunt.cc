@@ -114,6 +114,7 @@ class Painter {
     RedisSettings& redis = scene_.plan.redis;
     redis.persistence = any_of({Persistence::none, Persistence::everysec, Persistence::always});
     redis.replicas = 1 + static_cast<int>(below(2));
+    scene_.plan.members = redis.replicas == 1 ? 1 : 3;
     const bool far_behind = one_in(2);
     if (traits_.needs_replicas) {
       load().strategy.wait_replicas = redis.replicas;

@@ -30,6 +30,8 @@ constexpr Duration kSettling = std::chrono::seconds(1);
 /// Not a fault: a lease has ended before its release had.
 constexpr unsigned kOverran = 1U << 31;
 
+constexpr std::string_view kRestartEmpty = "store-restart-empty";
+
 /// The faults with which a scenario of hazards can happen; scenarios that another one implies are
 /// left out.
 struct Occasion {
@@ -43,7 +45,7 @@ constexpr auto kOccasions = [] {
   constexpr unsigned kUnanswered = bits(store_kill, store_freeze, failover, partition, partition_to,
                                         partition_from, delay, client_pause, client_kill);
   return std::array{
-      Occasion{"store-restart-empty", kForgets},
+      Occasion{kRestartEmpty, kForgets},
       Occasion{"redlock-node-restart-empty", kForgets},
       Occasion{"failover", bit(failover)},
       Occasion{"failover-fenced", bit(failover)},
@@ -115,6 +117,10 @@ bool Judge::declared(unsigned harms) const {
     if ((harms & bit(hazard.outcome)) == 0) return false;
     const bool unfenced = std::ranges::count(kUnfenced, hazard.scenario) > 0;
     if (unfenced && strategy_.traits.fencing) return false;
+    // The models of such stores keep what their members have agreed on.
+    const bool kept =
+        hazard.scenario == kRestartEmpty && store_traits(strategy_.backend).members_agree;
+    if (kept) return false;
     return std::ranges::any_of(kOccasions, [&](const Occasion& one) {
       return one.scenario == hazard.scenario && (one.faults & happened) != 0;
     });
@@ -166,7 +172,12 @@ void Judge::granted(int client, int key, const Lease& lease) {
   check_overlap(client, key, claim);
   Lock& own = lock(key);
   own.released = false;
-  if (lease.mode == Mode::exclusive && calm_since(now())) own.kept_until = TimePoint::min();
+  // In a queue, the place of a client that is gone may come after this one.
+  const Traits& traits = strategy_.traits;
+  const bool queue_of_sessions = traits.fair && traits.expiry == Expiry::session;
+  if (lease.mode == Mode::exclusive && calm_since(now()) && !queue_of_sessions) {
+    own.kept_until = TimePoint::min();
+  }
   own.view.granted({client, lease.mode, now(), lease.state});
   const std::uint64_t before = audit_.totals(now()).fence_regressions;
   audit_.enter(key, client, lease.mode, lease.fencing, claim.mark, now());

@@ -14,6 +14,7 @@
 #include "simulate/lock_view.h"
 #include "simulate/memcached/node.h"
 #include "simulate/spoilt_counter.h"
+#include "simulate/zookeeper/node.h"
 #include "strategies/registry.h"
 #ifdef LOCKBENCH_HAS_ETCD
 #include "simulate/etcd/node.h"
@@ -33,6 +34,7 @@ struct SimulatedStore {
   int port;
   std::unique_ptr<StoreServer> (*make)(World& world, Network& network, int number, int region,
                                        const Plan& plan);
+  std::string_view scheme{};  ///< of its URLs; empty: its name
 };
 
 RedisSettings redis_settings(const Plan& plan) {
@@ -41,6 +43,12 @@ RedisSettings redis_settings(const Plan& plan) {
   settings.may_die = fails_over || plan.faults.any(Disturbance::store_kill);
   if (!plan.strategy->traits.needs_replicas && !fails_over) settings.replicas = 0;
   return settings;
+}
+
+ZookeeperSettings zookeeper_settings(const Plan& plan) {
+  constexpr int kEnsemble = 3;
+  const bool fails_over = plan.faults.any(Disturbance::failover);
+  return {.members = fails_over ? kEnsemble : plan.members, .lag = plan.redis.lag};
 }
 
 constexpr std::array kStores{
@@ -66,6 +74,14 @@ constexpr std::array kStores{
                      return std::make_unique<EtcdNode>(world, network, number, region, members);
                    }},
 #endif
+    SimulatedStore{.backend = "zookeeper",
+                   .port = 2181,
+                   .make = [](World& world, Network& network, int number, int region,
+                              const Plan& plan) -> std::unique_ptr<StoreServer> {
+                     return std::make_unique<ZookeeperNode>(world, network, number, region,
+                                                            zookeeper_settings(plan));
+                   },
+                   .scheme = "zk"},
 };
 
 const SimulatedStore* store_of(const Descriptor& strategy) {
@@ -193,7 +209,8 @@ class Simulation final : public loadgen::ClientHosts {
     auto& urls = run.endpoints[server_set(*plan.strategy)];
     for (int node = 0; node < nodes; ++node) {
       const SimulatedStore& store = *store_of(*plan.strategy);
-      urls.push_back(fmt::format("{0}://{0}-{1}:{2}", store.backend, node, store.port));
+      const std::string_view scheme = store.scheme.empty() ? store.backend : store.scheme;
+      urls.push_back(fmt::format("{}://{}-{}:{}", scheme, store.backend, node, store.port));
     }
     return run;
   }

@@ -39,6 +39,11 @@ void StoreServer::closed(const std::shared_ptr<Wire>& wire) {
   wire->session.reset();
 }
 
+void StoreServer::hang_up(const std::shared_ptr<Wire>& wire) {
+  closed(wire);
+  wire->refuse(kGone);
+}
+
 void StoreServer::schedule(const std::shared_ptr<Wire>& wire) {
   if (!frozen_ && busy_until_ <= world_.now() && ready_.empty()) return serve(wire);
   ready_.push_back(wire);

@@ -59,6 +59,8 @@ class StoreServer : public Server {
   /// When it has done what it does.
   TimePoint done_at() const { return std::max(busy_until_, world_.now()); }
   WallTime wall_now() const { return clock.wall(world_.now(), world_.carrier().wall_now()); }
+  /// Ends the connection, after the answers under way.
+  void hang_up(const std::shared_ptr<Wire>& wire);
   bool alive() const { return alive_; }
   bool frozen() const { return frozen_; }
   void come_back() { alive_ = true; }

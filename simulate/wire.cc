@@ -52,7 +52,7 @@ void Wire::close() {
 namespace {
 
 /// Waits on a client's machine until `done()`, at most `longest`. A stop ends it `after_stop`
-/// later.
+/// later. A mere look does not wait for the end of a pause, as its caller may hold a mutex.
 template <class Done>
 WaitResult wait_on(Wire& wire, Event& event, Duration longest, Duration after_stop,
                    std::stop_token stop, const Done& done) {
@@ -68,7 +68,7 @@ WaitResult wait_on(Wire& wire, Event& event, Duration longest, Duration after_st
     stop = {};
   }
   wire.waiting = nullptr;
-  host.pass_pause();
+  if (longest > Duration::zero()) host.pass_pause();
   if (done() || host.dead()) return WaitResult::signalled;
   return stopped ? WaitResult::stopped : WaitResult::timed_out;
 }
@@ -102,9 +102,8 @@ class SimulatedTransport final : public Transport {
 
   Received receive(std::span<char> buffer, Duration timeout, const std::stop_token& stop) override {
     Wire& wire = *wire_;
-    const WaitResult waited = wait_on(wire, *event_, timeout, after_stop_, stop, [&] {
-      return !wire.input.empty() || wire.state == Wire::State::broken;
-    });
+    const WaitResult waited =
+        wait_on(wire, *event_, timeout, after_stop_, stop, [&wire] { return wire.has_news(); });
     if (waited == WaitResult::timed_out) return {Status::timed_out, 0};
     if (waited == WaitResult::stopped) return {Status::stopped, 0};
     if (wire.input.empty() || wire.host.dead()) return {Status::closed, 0};
@@ -179,12 +178,69 @@ tl::expected<std::unique_ptr<Connecting>, std::string> SimulatedDialer::begin(
   return std::make_unique<SimulatedConnecting>(*this, std::move(wire), timeouts.after_stop);
 }
 
+/// As an epoll set: a connection is reported once, and those that are closed leave it.
+class SimulatedPoller final : public Poller {
+ public:
+  explicit SimulatedPoller(SimulatedDialer& dialer)
+      : dialer_(dialer), host_(dialer.host_), event_(host_.world().carrier().make_event()) {}
+
+  void watch(int descriptor, std::uint64_t tag) override {
+    if (descriptor < 0) return;
+    watched_[descriptor] = tag;
+    const auto found = dialer_.wires_.find(descriptor);
+    if (found != dialer_.wires_.end() && found->second->has_news()) event_->set();
+  }
+  void unwatch(int descriptor) override { watched_.erase(descriptor); }
+  void wake() noexcept override {
+    woken_ = true;
+    event_->set();
+  }
+
+  std::span<const std::uint64_t> wait(Duration longest) override {
+    Carrier& carrier = host_.world().carrier();
+    const TimePoint now = host_.world().now();
+    const TimePoint until = longest > TimePoint::max() - now ? TimePoint::max() : now + longest;
+    host_.polling = event_.get();
+    tags_.clear();
+    // What waits in a dead process is woken only to end.
+    while (!woken_ && (host_.dead() || (!take_ready() && host_.world().now() < until))) {
+      carrier.wait(event_.get(), host_.dead() ? TimePoint::max() : until, {});
+    }
+    if (host_.polling == event_.get()) host_.polling = nullptr;
+    // A stop does not wait for the end of a pause.
+    if (!std::exchange(woken_, false)) host_.pass_pause();
+    return tags_;
+  }
+
+ private:
+  bool take_ready() {
+    std::erase_if(watched_, [&](const auto& one) {
+      const auto found = dialer_.wires_.find(one.first);
+      if (found == dialer_.wires_.end()) return true;
+      if (!found->second->has_news()) return false;
+      tags_.push_back(one.second);
+      return true;
+    });
+    return !tags_.empty();
+  }
+
+  SimulatedDialer& dialer_;
+  Host& host_;
+  const std::unique_ptr<Event> event_;
+  bool woken_ = false;
+  std::map<int, std::uint64_t> watched_;  ///< tags, by descriptor
+  std::vector<std::uint64_t> tags_;
+};
+
+tl::expected<std::unique_ptr<Poller>, std::string> SimulatedDialer::make_poller() {
+  return std::make_unique<SimulatedPoller>(*this);
+}
+
 bool SimulatedDialer::look(std::span<pollfd> descriptors) const {
   bool any = host_.dead();
   for (pollfd& one : descriptors) {
     const auto found = wires_.find(one.fd);
-    const bool ready = found == wires_.end() || !found->second->input.empty() ||
-                       found->second->state == Wire::State::broken;
+    const bool ready = found == wires_.end() || found->second->has_news();
     one.revents = ready ? POLLIN : 0;
     any |= ready;
   }

@@ -53,6 +53,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
   void refuse(std::string reason);
   /// By the client's end.
   void send(std::string bytes);
+  bool has_news() const { return !input.empty() || state == State::broken; }
   /// What was sent still arrives.
   void close();
 
@@ -80,9 +81,11 @@ class SimulatedDialer final : public Dialer {
                                                                const Timeouts& timeouts,
                                                                const TlsSettings* tls) override;
   void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override;
+  tl::expected<std::unique_ptr<Poller>, std::string> make_poller() override;
 
  private:
   friend class SimulatedTransport;
+  friend class SimulatedPoller;
 
   /// Whether one of them has input; marks which.
   bool look(std::span<pollfd> descriptors) const;

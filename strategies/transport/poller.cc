@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -19,6 +20,25 @@ constexpr std::uint64_t kWakeTag = 0;
 
 constexpr Duration kLongest = std::chrono::hours(1);
 
+class EpollPoller final : public Poller {
+ public:
+  EpollPoller(int epoll, int wake) : epoll_(epoll), wake_(wake) {}
+  EpollPoller(const EpollPoller&) = delete;
+  EpollPoller& operator=(const EpollPoller&) = delete;
+  ~EpollPoller() override;
+
+  void watch(int descriptor, std::uint64_t tag) override;
+  void unwatch(int descriptor) override;
+  void wake() noexcept override;
+  std::span<const std::uint64_t> wait(Duration longest) override;
+
+ private:
+  static constexpr std::size_t kAtOnce = 64;
+
+  const int epoll_, wake_;
+  std::array<std::uint64_t, kAtOnce> tags_{};
+};
+
 }  // namespace
 
 tl::expected<std::unique_ptr<Poller>, std::string> Poller::make() {
@@ -31,15 +51,15 @@ tl::expected<std::unique_ptr<Poller>, std::string> Poller::make() {
     if (epoll >= 0) ::close(epoll);
     return tl::unexpected("connections cannot be watched: " + why);
   }
-  return std::unique_ptr<Poller>(new Poller(epoll, wake));
+  return std::make_unique<EpollPoller>(epoll, wake);
 }
 
-Poller::~Poller() {
+EpollPoller::~EpollPoller() {
   ::close(wake_);
   ::close(epoll_);
 }
 
-void Poller::watch(int descriptor, std::uint64_t tag) {
+void EpollPoller::watch(int descriptor, std::uint64_t tag) {
   if (descriptor < 0) return;
   epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = tag}};
   if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event) != 0 && errno == ENOENT) {
@@ -47,17 +67,17 @@ void Poller::watch(int descriptor, std::uint64_t tag) {
   }
 }
 
-void Poller::unwatch(int descriptor) {
+void EpollPoller::unwatch(int descriptor) {
   epoll_event event{.events = EPOLLONESHOT, .data = {.u64 = kWakeTag}};
   if (descriptor >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event);
 }
 
-void Poller::wake() noexcept {
+void EpollPoller::wake() noexcept {
   // Can only fail if an earlier wake() ends the wait already.
   ::eventfd_write(wake_, 1);
 }
 
-std::span<const std::uint64_t> Poller::wait(Duration longest) {
+std::span<const std::uint64_t> EpollPoller::wait(Duration longest) {
   // The epoll descriptor is ready if one of its set is.
   pollfd ready{.fd = epoll_, .events = POLLIN, .revents = 0};
   Carrier::current().poll({&ready, 1}, std::clamp(longest, Duration::zero(), kLongest), {});

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,29 +14,20 @@ namespace lockbench {
 /// wait.
 class Poller {
  public:
-  /// The error says why there can be none: too many open files.
+  /// Of real connections; those of a simulation have another one. The error says why there can be
+  /// none: too many open files.
   static tl::expected<std::unique_ptr<Poller>, std::string> make();
-  Poller(const Poller&) = delete;
-  Poller& operator=(const Poller&) = delete;
-  ~Poller();
+  virtual ~Poller() = default;
 
   /// Reports the tag once, as soon as this connection has input or is closed. Ignores -1. The
   /// descriptor may be closed without unwatch().
-  void watch(int descriptor, std::uint64_t tag);
-  void unwatch(int descriptor);
+  virtual void watch(int descriptor, std::uint64_t tag) = 0;
+  virtual void unwatch(int descriptor) = 0;
   /// Ends the wait under way, or the next one.
-  void wake() noexcept;
+  virtual void wake() noexcept = 0;
 
   /// Waits for at most `longest` and returns some tags; valid until the next call.
-  std::span<const std::uint64_t> wait(Duration longest);
-
- private:
-  static constexpr std::size_t kAtOnce = 64;
-
-  Poller(int epoll, int wake) : epoll_(epoll), wake_(wake) {}
-
-  const int epoll_, wake_;
-  std::array<std::uint64_t, kAtOnce> tags_{};
+  virtual std::span<const std::uint64_t> wait(Duration longest) = 0;
 };
 
 }  // namespace lockbench

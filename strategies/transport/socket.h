@@ -13,6 +13,7 @@
 
 #include "strategies/duration.h"
 #include "strategies/transport/lookup.h"
+#include "strategies/transport/poller.h"
 #include "strategies/url.h"
 
 namespace lockbench {
@@ -108,6 +109,10 @@ class Dialer {
   }
   /// As Carrier::poll(), for descriptors of its transports.
   virtual void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop);
+  /// As Poller::make(), for the same descriptors.
+  virtual tl::expected<std::unique_ptr<Poller>, std::string> make_poller() {
+    return Poller::make();
+  }
 
   /// That of real connections.
   static Dialer& real();

@@ -14,10 +14,12 @@ constexpr Duration kFirstTtl = std::chrono::seconds(10);
 }  // namespace
 
 NodeLock::NodeLock(const Context& context) : env_(context.env) {
+  auto& dialer = context.services.get<Dialer>();
   auto& keeper = context.services.get_or_make<SessionKeeper>(
-      [&] { return std::make_shared<SessionKeeper>(make_service_env(context.services)); });
-  session_ = std::make_unique<Session>(endpoints_of(context, parse_endpoint).front(),
-                                       context.options.timeouts(), context.env, &keeper);
+      [&] { return std::make_shared<SessionKeeper>(make_service_env(context.services), dialer); });
+  const Endpoint endpoint = endpoints_of(context, parse_endpoint).front();
+  session_ = std::make_unique<Session>(endpoint, context.options.timeouts(), context.env, &keeper,
+                                       connect_by(dialer, endpoint.tls));
 }
 
 StoreResult<void> NodeLock::connect() { return session_->connect(kFirstTtl); }

@@ -18,13 +18,13 @@ bool is_good_chroot(std::string_view chroot) {
   return std::all_of(chroot.begin(), chroot.end(), [](char c) { return c > ' ' && c != 0x7f; });
 }
 
-Connector by_sockets(const std::shared_ptr<const TlsSettings>& tls) {
-  return [tls](const HostPort& server, Duration patience) {
-    return begin_connecting({.host = server.host, .port = server.port}, patience, tls.get());
+}  // namespace
+
+Connector connect_by(Dialer& dialer, std::shared_ptr<const TlsSettings> tls) {
+  return [&dialer, tls = std::move(tls)](const HostPort& server, Duration patience) {
+    return dialer.begin({.host = server.host, .port = server.port}, patience, tls.get());
   };
 }
-
-}  // namespace
 
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
   constexpr std::uint16_t kPort = 2181, kTlsPort = 2281;
@@ -74,7 +74,7 @@ tl::expected<std::optional<std::string_view>, std::string> Packets::next() {
 
 Link::Link(const Endpoint& endpoint, Env& env, Connector connector)
     : servers_(endpoint.hosts),
-      connector_(connector ? std::move(connector) : by_sockets(endpoint.tls)) {
+      connector_(connector ? std::move(connector) : connect_by(Dialer::real(), endpoint.tls)) {
   for (std::size_t left = servers_.size(); left > 1; --left) {
     std::swap(servers_[left - 1], servers_[env.random() % left]);
   }
@@ -85,18 +85,21 @@ void Link::begin(Duration patience) {
   patience_ = patience;
   pause_ = {};
   failures_ = refusals_ = 0;
+  over_ = false;
   why_.clear();
 }
 
 std::optional<Greeting> Link::advance(const Identity& session, Duration ttl, Env& env,
                                       Duration longest) {
   const TimePoint now = env.now();
+  over_ = false;
   if (step_ != Step::idle && now >= give_up_at_) {
     fail(now, "no answer within " + format_duration(patience_), true);
     return std::nullopt;
   }
   if (step_ == Step::idle && now < retry_at_) {
-    if (longest > Duration::zero()) env.wait(nullptr, std::min(retry_at_, now + longest), {});
+    over_ = longest > Duration::zero() &&
+            env.wait(nullptr, std::min(retry_at_, now + longest), {}) == WaitResult::stopped;
     return std::nullopt;
   }
   if (step_ == Step::idle) dial(now);

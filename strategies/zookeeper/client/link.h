@@ -60,6 +60,8 @@ class Packets {
 /// Begins to connect to a server, for at most `patience`.
 using Connector = std::function<tl::expected<std::unique_ptr<Connecting>, std::string>(
     const HostPort& server, Duration patience)>;
+/// The dialer must outlive it.
+Connector connect_by(Dialer& dialer, std::shared_ptr<const TlsSettings> tls);
 
 /// A session's connection to one server of its ensemble, and the way to the next one. The servers
 /// are tried in a random order. One thread at a time.
@@ -86,6 +88,8 @@ class Link {
   TimePoint greeted_at() const { return greeted_at_; }
   /// Every server has refused, without delay, since begin() or the last connection.
   bool is_hopeless() const { return refusals_ >= servers_.size(); }
+  /// The client's process has ended: its Env does not wait any more.
+  bool is_over() const { return over_; }
   /// Why the last attempt failed; empty if none did.
   const std::string& why() const { return why_; }
 
@@ -111,6 +115,7 @@ class Link {
   Duration pause_{};          ///< after all servers have failed; grows
   std::size_t failures_ = 0;  ///< since the last connection
   std::size_t refusals_ = 0;  ///< likewise, in a row
+  bool over_ = false;
   std::string why_;
 };
 

@@ -83,7 +83,7 @@ bool Session::await(Lock& lock, const std::stop_token& stop, const std::function
       stopped = true;
       give_up_at = std::min(give_up_at, now + timeouts_.after_stop * 2 / 5);
     }
-    if (now >= give_up_at) {
+    if (now >= give_up_at || link_.is_over()) {
       silent_ = true;
       return false;
     }
@@ -358,7 +358,7 @@ Duration Session::tick() const {
 tl::expected<void, std::string> SessionKeeper::add(Session& session) {
   const std::scoped_lock lock(mutex_);
   if (!poller_) {
-    auto poller = Poller::make();
+    auto poller = dialer_.make_poller();
     if (!poller) return tl::unexpected(std::move(poller.error()));
     poller_ = *std::move(poller);
   }

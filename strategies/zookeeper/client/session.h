@@ -33,7 +33,9 @@ class Session;
 /// session. Thread-safe; outlives its sessions.
 class SessionKeeper {
  public:
-  explicit SessionKeeper(std::unique_ptr<Env> env) : env_(std::move(env)) {}
+  /// Of sessions whose connections the dialer opens.
+  explicit SessionKeeper(std::unique_ptr<Env> env, Dialer& dialer = Dialer::real())
+      : env_(std::move(env)), dialer_(dialer) {}
   SessionKeeper(const SessionKeeper&) = delete;
   SessionKeeper& operator=(const SessionKeeper&) = delete;
 
@@ -54,6 +56,7 @@ class SessionKeeper {
   void schedule(Session& session, TimePoint at);
 
   std::unique_ptr<Env> env_;
+  Dialer& dialer_;
   std::unique_ptr<Poller> poller_;  ///< from the first add() on
   std::mutex mutex_;
   /// Sessions due at the same time are in the order of scheduling.

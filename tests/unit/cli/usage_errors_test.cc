@@ -38,7 +38,7 @@ std::vector<Malformed> malformed_simulations() {
   return {
       {"SimulationOfNoStrategy", {"simulate"}, {"needs a strategy"}},
       {"SimulationOfAnotherStore",
-       {"simulate", "zookeeper"},
+       {"simulate", "local-mutex"},
        {"only strategies on redis, memcached"}},
       {"SweepOfOneValue",
        {"simulate", "redlock", "--sweep", "ttl=1s"},

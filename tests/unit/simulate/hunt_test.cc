@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(All, Sound,
                          testing::Values("redis-set-nx-lua", "redis-fenced", "redis-queue",
                                          "redis-watchdog", "redis-read-write", "redis-setnx-token",
                                          "redis-observed-lease", "redlock", "redlock-parallel",
-                                         "memcached-add-cas"),
+                                         "memcached-add-cas", "zookeeper", "zookeeper-herd",
+                                         "zookeeper-semaphore"),
                          [](const auto& one) { return test::test_name_of(one.param); });
 
 TEST_P(Sound, IsNotAccused) {

@@ -1,0 +1,332 @@
+#include "simulate/zookeeper/node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockbench::simulate {
+namespace {
+
+using zookeeper::Code;
+using zookeeper::Reader;
+using zookeeper::Writer;
+using ZkRequest = ZookeeperRequest;
+
+// As the private servers of runs are configured: the leader looks for ended sessions once in a
+// tick.
+constexpr Duration kSessionTick = std::chrono::milliseconds(100);
+constexpr Duration kShortestTimeout = 2 * kSessionTick, kLongestTimeout = std::chrono::hours(1);
+// Its default.
+constexpr Duration kContainerCheck = std::chrono::minutes(1);
+// With these, the medians of one client are those of results/reference/alone.json.
+constexpr Duration kPerPacket = std::chrono::microseconds(20);
+constexpr Duration kDiskSync = std::chrono::microseconds(200);
+
+/// For a trace.
+constexpr std::pair<std::int32_t, std::string_view> kOperationNames[] = {
+    {ZkRequest::kDelete, "delete"},
+    {ZkRequest::kExists, "exists"},
+    {ZkRequest::kGetData, "getData"},
+    {ZkRequest::kGetChildren, "getChildren"},
+    {ZkRequest::kSync, "sync"},
+    {ZkRequest::kPing, "ping"},
+    {ZkRequest::kCreate, "create"},
+    {ZkRequest::kCreateContainer, "create"},
+    {ZkRequest::kSetWatches, "setWatches"},
+    {ZkRequest::kEndSession, "closeSession"}};
+
+std::string_view operation_name(std::int32_t operation) {
+  const auto* const found =
+      std::ranges::find(kOperationNames, operation, [](const auto& one) { return one.first; });
+  return found == std::end(kOperationNames) ? "an unknown request" : found->second;
+}
+
+}  // namespace
+
+/// A connection's end at the server.
+struct ZookeeperNode::Client : Wire::Session {
+  std::string input;
+  bool busy = false;         ///< it waits for its turn, or for what its request changes
+  std::uint64_t number = 0;  ///< 0: it has not greeted yet
+  std::size_t member = kLeader;
+  std::int64_t session = 0;
+
+  /// The next complete packet; removed from the input.
+  std::optional<std::string> next() {
+    constexpr std::size_t kLength = sizeof(std::int32_t);
+    if (input.size() < kLength) return std::nullopt;
+    const std::int32_t length = Reader(input).int32();
+    const auto size = static_cast<std::size_t>(std::max(length, 0));
+    if (input.size() - kLength < size) return std::nullopt;
+    std::string packet = input.substr(kLength, size);
+    input.erase(0, kLength + size);
+    return packet;
+  }
+};
+
+ZookeeperNode::ZookeeperNode(World& world, Network& network, int its_number, int its_region,
+                             ZookeeperSettings settings)
+    : StoreServer(world, network, "zookeeper", its_number, its_region),
+      settings_(std::move(settings)),
+      members_(static_cast<std::size_t>(settings_.members)),
+      // The upper byte is the number of a member.
+      last_session_(std::int64_t{1} << 56) {
+  remove_containers();
+}
+
+ZookeeperNode::Client* ZookeeperNode::client_of(const std::shared_ptr<Wire>& wire) {
+  return static_cast<Client*>(wire->session.get());
+}
+
+std::unique_ptr<Wire::Session> ZookeeperNode::open_session() const {
+  return std::make_unique<Client>();
+}
+
+bool ZookeeperNode::take(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
+  Client& client = *client_of(wire);
+  client.input += bytes;
+  return !std::exchange(client.busy, true);
+}
+
+void ZookeeperNode::leave(const std::shared_ptr<Wire>& wire) {
+  const Client& client = *client_of(wire);
+  connections_.erase(client.number);
+  members_[client.member].tree.forget(client.number);
+  Session* const session = find_session(client.session);
+  if (session != nullptr && session->connection == client.number) session->connection = 0;
+}
+
+void ZookeeperNode::break_all() {
+  StoreServer::break_all();
+  connections_.clear();
+}
+
+void ZookeeperNode::work(const std::shared_ptr<Wire>& wire) {
+  Client& client = *client_of(wire);
+  // Bounded by what has arrived.
+  while (const auto packet = client.next()) {
+    spend(kPerPacket);
+    const bool goes_on = client.number == 0 ? greet(wire, *packet) : answer(wire, *packet);
+    if (!goes_on) return;
+  }
+  client.busy = false;
+}
+
+bool ZookeeperNode::greet(const std::shared_ptr<Wire>& wire, std::string_view packet) {
+  Reader from(packet);
+  from.int32();  // version
+  const std::int64_t seen = from.int64();
+  const Duration timeout = std::chrono::milliseconds(from.int32());
+  const std::int64_t id = from.int64();
+  const std::string_view password = from.text();
+  Client& client = *client_of(wire);
+  if (members_.size() > 1) client.member = world_.random()() % members_.size();
+  if (seen > members_[client.member].tree.latest()) {
+    hang_up(wire);  // this member is behind what the client has seen
+    return false;
+  }
+  client.number = ++connections_made_;
+  connections_.emplace(client.number, wire);
+  if (id == 0) {
+    client.session = begin_session(timeout, client);
+    submit({.operation = ZkRequest::kBeginSession}, {client.number, client.member, client.session});
+    return false;
+  }
+  Session* const session = find_session(id);
+  if (session == nullptr || session->password != password) {
+    wire->answer(welcome(0), done_at());
+    hang_up(wire);
+    return false;
+  }
+  const auto earlier = connections_.find(session->connection);
+  if (earlier != connections_.end()) {
+    const std::shared_ptr<Wire> old = earlier->second;
+    hang_up(old);
+  }
+  client.session = id;
+  session->connection = client.number;
+  session->member = client.member;
+  touch(*session);
+  wire->answer(welcome(id), done_at());
+  return true;
+}
+
+bool ZookeeperNode::answer(const std::shared_ptr<Wire>& wire, std::string_view packet) {
+  const Client& client = *client_of(wire);
+  Session* const session = find_session(client.session);
+  const auto request = ZookeeperRequest::read(packet);
+  // Its session has ended, though this member has not carried it out yet.
+  if (!request || session == nullptr) {
+    hang_up(wire);
+    return false;
+  }
+  touch(*session);
+  if (world_.traced()) {
+    world_.trace("zookeeper", number,
+                 fmt::format("executes {} {} of client-{}", operation_name(request->operation),
+                             request->path, wire->host.number));
+  }
+  if (request->is_agreed()) {
+    submit(*request, {client.number, client.member, client.session});
+    return false;
+  }
+  wire->answer(members_[client.member].tree.read(*request, client.number), done_at());
+  return true;
+}
+
+// Sessions.
+
+std::int64_t ZookeeperNode::begin_session(Duration asked_timeout, const Client& client) {
+  const std::int64_t id = ++last_session_;
+  Session& session = sessions_[id];
+  session = {.timeout = std::clamp(asked_timeout, kShortestTimeout, kLongestTimeout),
+             .password = fmt::format("{:016x}", world_.random()()),
+             .connection = client.number,
+             .member = client.member};
+  touch(session);
+  await_end(id);
+  return id;
+}
+
+ZookeeperNode::Session* ZookeeperNode::find_session(std::int64_t id) {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
+void ZookeeperNode::touch(Session& session) {
+  const auto ends = clock.now(world_.now()).time_since_epoch() + session.timeout;
+  session.ends = TimePoint((ends / kSessionTick + 1) * kSessionTick);
+}
+
+void ZookeeperNode::await_end(std::int64_t id) {
+  world_.at(clock.when(sessions_.at(id).ends), [this, id, began = life()] {
+    Session* const session = find_session(id);
+    if (began != life() || session == nullptr) return;
+    const TimePoint now = clock.now(world_.now());
+    // What has arrived meanwhile counts.
+    if (frozen()) session->ends = std::max(session->ends, now + kSessionTick);
+    if (now < session->ends) return await_end(id);
+    if (world_.traced()) world_.trace("zookeeper", number, fmt::format("ends session {:x}", id));
+    agree({.operation = ZkRequest::kEndSession}, {session->connection, session->member, id, false});
+  });
+}
+
+std::string ZookeeperNode::welcome(std::int64_t id) const {
+  const auto found = sessions_.find(id);
+  const bool refused = found == sessions_.end();
+  const std::int64_t timeout = refused ? 0 : ceil_milliseconds(found->second.timeout);
+  const std::string password = refused ? std::string(16, '\0') : found->second.password;
+  return Writer()
+      .put(std::int32_t{0})
+      .put(static_cast<std::int32_t>(timeout))
+      .put(refused ? std::int64_t{0} : id)
+      .put(std::string_view(password))
+      .put(false)
+      .framed();
+}
+
+// Changes.
+
+void ZookeeperNode::submit(const ZookeeperRequest& request, const Origin& origin) {
+  if (origin.member == kLeader) return agree(request, origin);
+  world_.at(done_at() + network_.draw(region, region), [this, request, origin, began = life()] {
+    if (began == life()) agree(request, origin);
+  });
+}
+
+void ZookeeperNode::agree(const ZookeeperRequest& request, const Origin& origin) {
+  ZookeeperChange change = agreed_.plan(request, origin.session);
+  const Session* const session = find_session(origin.session);
+  if (origin.connection != 0 && session == nullptr) {
+    change = {.code = Code::session_expired};
+  } else if (session != nullptr && session->member != origin.member) {
+    // Its client has gone to another member since it sent this.
+    change = {.code = Code::session_moved};
+  }
+  if (request.operation != ZkRequest::kSync) ++transactions_;
+  change.transaction = transactions_;
+  change.at_ms =
+      std::chrono::floor<std::chrono::milliseconds>(wall_now().time_since_epoch()).count();
+  agreed_.apply(change);
+  if (change.kind == ZookeeperChange::Kind::end_session) sessions_.erase(origin.session);
+  TimePoint agreed_at = done_at() + kDiskSync;
+  if (members_.size() > 1) agreed_at += 2 * network_.draw(region, region);
+  const auto agreed = std::make_shared<const Agreed>(Agreed{request, change, origin});
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    TimePoint arrival = agreed_at;
+    if (i != kLeader)
+      arrival += network_.draw(region, region) + settings_.lag.draw(world_.random());
+    TimePoint& last = members_[i].last_arrival;
+    last = std::max(last, arrival);
+    world_.at(last, [this, i, agreed, began = life()] {
+      if (began == life()) carry_out(i, *agreed);
+    });
+  }
+}
+
+void ZookeeperNode::carry_out(std::size_t member, const Agreed& agreed) {
+  for (ZookeeperTree::Event& event : members_[member].tree.apply(agreed.change)) {
+    connections_.at(event.watcher)->answer(std::move(event.packet), done_at());
+  }
+  if (member == agreed.origin.member) finish(agreed);
+}
+
+void ZookeeperNode::finish(const Agreed& agreed) {
+  const Origin& origin = agreed.origin;
+  const auto found = connections_.find(origin.connection);
+  if (found == connections_.end()) return;
+  const std::shared_ptr<Wire> wire = found->second;
+  const bool begins = agreed.request.operation == ZkRequest::kBeginSession;
+  if (origin.asked) {
+    wire->answer(begins ? welcome(origin.session)
+                        : members_[origin.member].tree.answer(agreed.request, agreed.change),
+                 done_at());
+  }
+  if (find_session(origin.session) == nullptr) return hang_up(wire);
+  Client& client = *client_of(wire);
+  if (client.input.empty()) {
+    client.busy = false;
+  } else {
+    schedule(wire);
+  }
+}
+
+void ZookeeperNode::remove_containers() {
+  world_.at(world_.now() + kContainerCheck, [this] {
+    if (alive() && !frozen()) {
+      for (const std::string& path : agreed_.emptied_containers()) {
+        agree({.operation = ZkRequest::kDelete, .path = path, .version = -1}, {});
+      }
+    }
+    remove_containers();
+  });
+}
+
+// Faults.
+
+void ZookeeperNode::restart() {
+  if (alive()) return;
+  come_back();
+  begin_term();
+}
+
+bool ZookeeperNode::fail_over() {
+  if (members_.size() == 1) return false;
+  restart();
+  return true;
+}
+
+void ZookeeperNode::begin_term() {
+  // The upper half of a transaction's number is that of the leader's term.
+  constexpr int kBits = 32;
+  transactions_ = ((transactions_ >> kBits) + 1) << kBits;
+  for (Member& member : members_) member = {.tree = agreed_};
+  for (auto& [id, session] : sessions_) {
+    session.connection = 0;
+    touch(session);
+    await_end(id);
+  }
+}
+
+}  // namespace lockbench::simulate
