@@ -233,8 +233,10 @@ class ClientCheck {
     if (stop_.stop_requested()) not_asked("interrupted");
     const Message* const answer = asked.call->answer();
     const std::string failure = asked.call->failure();
-    expect(answer != nullptr,
-           failure.empty() ? "no answer within " + format_duration(asked.within) : failure);
+    if (answer == nullptr) {
+      throw Ended{Promise::State::broken,
+                  failure.empty() ? "no answer within " + format_duration(asked.within) : failure};
+    }
     took_ = BootClock::now() - asked.at;
     say(fmt::format("came {} after {} ms", text_of(*answer), took_ / 1ms));
     return *answer;

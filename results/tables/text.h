@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -13,7 +15,7 @@ namespace lockbench::results {
 template <class Items, class Of>
 auto each_of(const Items& items, Of of) {
   std::vector<std::decay_t<std::invoke_result_t<Of&, decltype(*std::begin(items))>>> values;
-  for (const auto& item : items) values.push_back(std::invoke(of, item));
+  std::ranges::transform(items, std::back_inserter(values), of);
   return values;
 }
 

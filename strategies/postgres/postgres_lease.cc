@@ -208,7 +208,7 @@ class LeaseLock : public TimedLease {
 
   RenewResult renew(const Lease& lease, Duration ttl) override {
     const bool can = !form_.endless || ttl <= Duration::zero();
-    return can ? TimedLease::renew(lease, ttl) : LockStrategy::renew(lease, ttl);
+    return can ? TimedLease::renew(lease, ttl) : RenewResult{RenewOutcome::unsupported, {}};
   }
 
  protected:

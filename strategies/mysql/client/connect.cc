@@ -1,10 +1,12 @@
 #include <errmsg.h>
+#include <fcntl.h>
 #include <mysql.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/x509_vfy.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +33,15 @@ void send_keepalives(int descriptor) {
        {std::pair(TCP_KEEPIDLE, 60), std::pair(TCP_KEEPINTVL, 10), std::pair(TCP_KEEPCNT, 3)}) {
     setsockopt(descriptor, IPPROTO_TCP, option, &value, sizeof value);
   }
+}
+
+/// The library reads and writes TLS with calls that block unless the socket does not, and makes it
+/// blocking again while it connects: then a call lasts a moment at most.
+void limit_blocking(int descriptor, bool connected) {
+  const timeval moment{.tv_sec = 0, .tv_usec = 1000};
+  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment);
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof moment);
+  if (connected) fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
 }
 
 }  // namespace
@@ -128,7 +139,8 @@ StoreResult<void> Session::connect_to(const std::string& address, TimePoint give
                                     endpoint_.password.c_str(), nullptr,
                                     endpoint_.hosts.front().port, nullptr, CLIENT_MULTI_STATEMENTS);
   });
-  const auto finished = finish(
+  if (first != 0) limit_blocking(mysql_get_socket(library), false);
+  auto finished = finish(
       first,
       [&](int occurred) {
         return watched([&] { return mysql_real_connect_cont(&done, library, occurred); });
@@ -150,6 +162,7 @@ StoreResult<void> Session::connect_to(const std::string& address, TimePoint give
     return fail(StoreError::Kind::not_sent,
                 "it is not MariaDB: fencing numbers need its sequences");
   }
+  limit_blocking(mysql_get_socket(library), true);
   send_keepalives(mysql_get_socket(library));
   return {};
 }

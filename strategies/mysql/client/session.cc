@@ -192,7 +192,7 @@ StoreResult<void> Session::read_result(Answer& answer, const Await& await) {
   answer.tag = "SELECT";
   answer.rows = mysql_num_rows(stored);
   if (answer.rows == 0 || mysql_num_fields(stored) != 1) return {};
-  const MYSQL_ROW row = mysql_fetch_row(stored);
+  char* const* const row = mysql_fetch_row(stored);
   const unsigned long* const lengths = mysql_fetch_lengths(stored);
   if (row != nullptr && row[0] != nullptr && lengths != nullptr) {
     answer.value.assign(row[0], lengths[0]);

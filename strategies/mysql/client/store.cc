@@ -60,9 +60,9 @@ class MysqlStore : public Store {
       if (!there) return tl::unexpected(there.error());
       if (there->rows == 0) continue;
       constexpr std::size_t kBatch = 200;
-      const auto gone = remove_in_batches(
-          own, kBatch, display(), stop,
-          [&, &where = schema](auto batch) { return remove_rows(where, batch, stop); });
+      auto gone = remove_in_batches(own, kBatch, display(), stop, [&, &where = schema](auto batch) {
+        return remove_rows(where, batch, stop);
+      });
       if (!gone) return gone;
       removed += *gone;
     }

@@ -126,7 +126,7 @@ StoreResult<void> Connection::secure(const std::stop_token& stop, TimePoint end)
 /// Also subscribes to the answers of this connection's requests.
 StoreResult<void> Connection::log_in(const std::stop_token& stop, TimePoint end) {
   inbox_ = fmt::format("_INBOX.lockbench-{}.", random_token(env_));
-  const auto sent =
+  auto sent =
       send(fmt::format("CONNECT {}\r\nSUB {}* 1\r\nPING\r\n", login_of(endpoint_), inbox_), end);
   if (!sent) return sent;
   const auto answer = next(Message::Kind::pong, stop, end);

@@ -35,7 +35,7 @@ std::vector<std::string> MysqlProbe::ask(const std::string& sql) {
   std::vector<std::string> cells;
   if (!result) return cells;
   const unsigned columns = mysql_num_fields(result.get());
-  while (const MYSQL_ROW row = mysql_fetch_row(result.get())) {
+  while (char* const* const row = mysql_fetch_row(result.get())) {
     const unsigned long* const lengths = mysql_fetch_lengths(result.get());
     for (unsigned column = 0; column < columns; ++column) {
       cells.emplace_back(row[column] == nullptr ? "" : row[column],

@@ -163,11 +163,11 @@ std::vector<std::string> replies() {
            {""},
            many,
        }) {
-    all.push_back(packets(bodies));
+    all.emplace_back(packets(bodies));
   }
   // Out of sequence, longer than any valid answer, and another protocol's.
   all.push_back(packets(one_value("7"), 5));
-  all.push_back("\xff\xff\xff\x01x");
+  all.emplace_back("\xff\xff\xff\x01x");
   all.emplace_back("HTTP/1.1 400 Bad Request\r\n\r\n");
   return all;
 }

@@ -45,8 +45,8 @@ double at(const loadgen::HistogramSnapshot& times, double share) {
   return seconds(times.percentile(share));
 }
 
-const Calibration kMachine{.per_request = 20us,
-                           .delay = DurationDistribution::lognormal(60us, 150us)};
+const Calibration machine{.per_request = 20us,
+                          .delay = DurationDistribution::lognormal(60us, 150us)};
 
 class CalibrationOf : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Some, CalibrationOf,
@@ -55,9 +55,9 @@ INSTANTIATE_TEST_SUITE_P(Some, CalibrationOf,
 
 TEST_P(CalibrationOf, FindsTheTimesOfTheMachineThatWasMeasured) {
   const Plan plan = plan_for(GetParam());
-  const Calibration found = test::must(calibrate(plan, measured_on(GetParam(), kMachine)));
+  const Calibration found = test::must(calibrate(plan, measured_on(GetParam(), machine)));
   EXPECT_NEAR(seconds(found.per_request), 20e-6, 1e-6);
-  const Outcome real = test::must(simulate(lonely(GetParam(), kMachine), 4));
+  const Outcome real = test::must(simulate(lonely(GetParam(), machine), 4));
   const Outcome predicted = test::must(simulate(lonely(GetParam(), found), 4));
   EXPECT_NEAR(at(predicted.acquired, 0.5) / at(real.acquired, 0.5), 1, 0.1);
   EXPECT_NEAR(at(predicted.acquired, 0.99) / at(real.acquired, 0.99), 1, 0.1);
@@ -70,7 +70,7 @@ TEST(Calibration, TakesTheRunsWithTheRoundTripOfThePlanOrElseThoseWithoutOne) {
   constexpr const char* kStrategy = "redis-set-nx-lua";
   const Calibration slow{.per_request = 20us,
                          .delay = DurationDistribution::lognormal(300us, 600us)};
-  results::Result both = measured_on(kStrategy, kMachine);
+  results::Result both = measured_on(kStrategy, machine);
   both.runs.push_back(measured_on(kStrategy, slow, 1ms).runs.front());
   Plan plan = plan_for(kStrategy);
   plan.workload.rtt = 1ms;
@@ -80,7 +80,7 @@ TEST(Calibration, TakesTheRunsWithTheRoundTripOfThePlanOrElseThoseWithoutOne) {
 }
 
 TEST(Calibration, SaysWhatTheFileLacks) {
-  results::Result result = measured_on("redis-fenced", kMachine);
+  results::Result result = measured_on("redis-fenced", machine);
   const auto other = calibrate(plan_for("redis-set-nx-lua"), result);
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error(), HasSubstr("no run of it alone"));
@@ -91,7 +91,7 @@ TEST(Calibration, SaysWhatTheFileLacks) {
 }
 
 TEST(Calibration, IsTheSameEachTime) {
-  const results::Result result = measured_on("redis-queue", kMachine);
+  const results::Result result = measured_on("redis-queue", machine);
   const Plan plan = plan_for("redis-queue");
   EXPECT_EQ(test::must(calibrate(plan, result)).delay, test::must(calibrate(plan, result)).delay);
 }
