@@ -73,9 +73,8 @@ class SimulatedVenue final : public Venue {
 
 std::string why_not_simulated(const Descriptor& strategy) {
   if (!strategy.program.empty()) return "it is a client program";
-  std::string why = simulate::why_not(strategy);
-  if (!why.empty() || strategy.backend == "redis") return why;
-  return "only faults of Redis are simulated so far";
+  if (strategy.backend != "redis") return "only plays on Redis can be simulated so far";
+  return simulate::why_not(strategy);
 }
 
 Cell play_simulated(const Scenario& scenario, const Descriptor& strategy, std::uint64_t seed) {

@@ -293,17 +293,28 @@ std::vector<std::string> sweep_findings(const std::vector<Simulation>& simulatio
   });
   for (const auto& [strategy, points] : grouped(swept, &Simulation::strategy)) {
     if (points.size() < 2) continue;
-    const auto least = [&all = points](double (*figure)(const Simulation&)) -> const Simulation& {
-      return **std::ranges::min_element(all, {},
-                                        [figure](const Simulation* one) { return figure(*one); });
-    };
-    const Simulation& safest = least([](const Simulation& one) { return one.per_million.value; });
-    const Simulation& readiest = least([](const Simulation& one) { return 1 - one.availability; });
-    lines.push_back(fmt::format(
-        "{}: fewest grants to two holders with {}: {} per million sections; least unavailable with "
-        "{}: {}",
-        strategy, swept_text(safest), estimate_cell(safest.per_million).text, swept_text(readiest),
-        unavailable_text(readiest)));
+    const Estimate safest = (*std::ranges::min_element(points, {}, [](const Simulation* one) {
+                              return one->per_million.value;
+                            }))->per_million;
+    const double most = (*std::ranges::max_element(points, {}, [](const Simulation* one) {
+                          return one->availability;
+                        }))->availability;
+    Lines safe, ready;
+    for (const Simulation* one : points) {
+      // Not shown to have more.
+      if (one->per_million.low <= safest.high) safe.push_back(swept_text(*one));
+      if (one->availability >= most) ready.push_back(swept_text(*one));
+    }
+    std::string line =
+        safe.size() == points.size()
+            ? "no value is shown to have fewer grants to two holders than another"
+            : fmt::format("fewest grants to two holders with {}: {} per million sections",
+                          fmt::join(safe, ", "), estimate_cell(safest).text);
+    if (ready.size() < points.size()) {
+      line += fmt::format("; least unavailable with {}: {:.3g} %", fmt::join(ready, ", "),
+                          100 * (1 - most));
+    }
+    lines.push_back(fmt::format("{}: {}", strategy, line));
   }
   return lines;
 }

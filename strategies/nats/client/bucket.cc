@@ -100,13 +100,13 @@ StoreResult<bool> Bucket::put(const ConditionalPut& put, const std::stop_token& 
     if (!kept) return tl::unexpected(kept.error());
   }
   const auto answer =
-      nats_.ask({.name = "HPUB",
-                 .key = put.key,
-                 .subject = place.subject,
-                 .headers = fmt::format("Nats-Expected-Last-Subject-Sequence: {}\r\n{}", expected,
-                                        ends ? "KV-Operation: DEL\r\n" : ""),
-                 .payload = ends ? std::string_view() : put.value},
-                stop);
+      publish({.name = "HPUB",
+               .key = put.key,
+               .subject = place.subject,
+               .headers = fmt::format("Nats-Expected-Last-Subject-Sequence: {}\r\n{}", expected,
+                                      ends ? "KV-Operation: DEL\r\n" : ""),
+               .payload = ends ? std::string_view() : put.value},
+              stop);
   if (!answer) return tl::unexpected(answer.error());
   if (answer->refusal == Refusal::changed) return false;
   if (answer->refusal != Refusal::none) return refused(*answer);
@@ -116,6 +116,20 @@ StoreResult<bool> Bucket::put(const ConditionalPut& put, const std::stop_token& 
   }
   revision_ = answer->sequence;
   return true;
+}
+
+/// A stream that another client's request has just made may not serve its subjects yet.
+StoreResult<Answer> Bucket::publish(const Connection::Request& request,
+                                    const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds kBetween{10};
+  constexpr int kAttempts = 100;
+  StoreResult<Answer> answer = nats_.ask(request, stop);
+  for (int attempt = 1; attempt < kAttempts && !stop.stop_requested(); ++attempt) {
+    if (answer || answer.error().code != StoreError::Code::try_again) break;
+    env_.wait(nullptr, env_.now() + kBetween, stop);
+    answer = nats_.ask(request, stop);
+  }
+  return answer;
 }
 
 StoreResult<void> Bucket::keep_for(Duration ttl, const Place& place, std::string_view key,

@@ -50,6 +50,7 @@ class Bucket : public VersionedStore {
   /// What the stream is, once it is made.
   StoreResult<Answer> stream_of(const Place& place, std::string_view key,
                                 const std::stop_token& stop);
+  StoreResult<Answer> publish(const Connection::Request& request, const std::stop_token& stop);
   /// A request to the stream.
   StoreResult<Answer> manage(std::string_view name, const Place& place, std::string_view key,
                              std::string_view payload, const std::stop_token& stop);

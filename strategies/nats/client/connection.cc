@@ -173,9 +173,11 @@ StoreResult<Answer> Connection::exchange(const Request& request, const std::stop
   if (answer->subject != inbox) return fail(Kind::unanswered, "an answer that nobody asked for");
   used_at_ = Carrier::current().now();
   if (answer->headers.starts_with("NATS/1.0 503")) {
-    return fail(
+    auto unserved = fail(
         Kind::rejected,
         fmt::format("nobody serves {}: is JetStream enabled for this account?", request.subject));
+    unserved.value().code = StoreError::Code::try_again;  // perhaps it is being made
+    return unserved;
   }
   auto parsed = parse_answer(answer->text);
   if (!parsed) return fail(Kind::unanswered, parsed.error());

@@ -223,8 +223,9 @@ bool was_granted_by_mysql(const std::vector<HostileServer::Exchange>& exchanges)
 class HostileMysql : public testing::TestWithParam<const Descriptor*> {};
 
 TEST_P(HostileMysql, GetsNoLockGrantedThatItDidNotGrant) {
+  // No flood of answers with a number: the next one answers the request that is yet to come.
   const std::vector<std::string> floods{my::packets({my::ok(0, my::kMoreResults)}),
-                                        my::packets(my::one_value("7")), std::string(1000, 'x')};
+                                        std::string(1000, 'x')};
   expect_no_false_grants(*GetParam(), misdeeds(my::replies(), floods), [] {
     return Honest{[] { return std::make_unique<my::MysqlSpeaker>(); }, was_granted_by_mysql,
                   "mysql://ann@"};

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct NatsStreams {
     std::string headers, value;
   };
   std::map<std::string, Json> configurations;
+  std::set<std::string> made;            ///< of these; a real server panics if others are asked
   std::map<std::string, Entry> entries;  ///< by subject
   std::uint64_t sequence = 0;
 };
@@ -90,14 +92,22 @@ class NatsSpeaker : public Speaker {
     constexpr int kNoStream = 10059;
     auto& configurations = streams_->configurations;
     const std::string stream = last_word_of(asked.subject);
-    if (asked.subject.starts_with("$KV.")) return store(asked);
-    if (asked.subject.starts_with("$JS.API.STREAM.CREATE.")) {
-      configurations[stream] = Json::parse(asked.value);
+    constexpr int kPanic = 10025;
+    if (asked.subject.starts_with("$KV.")) {
+      return streams_->made.empty() ? nats_error(kPanic) : store(asked);
     }
+    const bool creates = asked.subject.starts_with("$JS.API.STREAM.CREATE.");
+    if (creates) configurations[stream] = Json::parse(asked.value);
     const auto found = configurations.find(stream);
     if (found == configurations.end()) return nats_error(kNoStream);
-    if (asked.subject.starts_with("$JS.API.STREAM.MSG.GET.")) return latest(asked);
-    return Json{{"config", found->second}, {"type", "stream"}}.dump();
+    if (asked.subject.starts_with("$JS.API.STREAM.MSG.GET.")) {
+      return streams_->made.contains(stream) ? latest(asked) : nats_error(kPanic);
+    }
+    // As if another client's request were still making it.
+    if (!creates) streams_->made.insert(stream);
+    return Json{{"config", found->second},
+                {"created", creates ? "0001-01-01T00:00:00Z" : "2026-11-30T13:01:06.3Z"}}
+        .dump();
   }
 
   std::string latest(const Published& asked) {

@@ -215,7 +215,7 @@ TEST(Tls, OfPrivateServersCarriesLocksOfAllKinds) {
     EXPECT_EQ(run.at("outcomes").at("failed"), 0) << strategy;
   }
   const Json& servers = result.at("environment").at("servers");
-  EXPECT_EQ(servers.size(), 8U) << "of six stores, one with replicas, and the counter's";
+  EXPECT_EQ(servers.size(), 9U) << "of seven stores, one with replicas, and the counter's";
   for (const auto& [name, server] : servers.items()) {
     EXPECT_EQ(server.at("encryption"), name == "postgres" ? "sslmode=verify-full" : "TLS") << name;
   }

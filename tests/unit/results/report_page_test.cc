@@ -147,7 +147,7 @@ TEST(Page, OfASweepOfSimulationsHasItsCurves) {
     Simulation& one = result.simulation->emplace_back(sample_simulation().front());
     one.swept =
         SweptValue{.option = "ttl", .value = fmt::format("{}s", ttl), .seconds = ttl, .number = {}};
-    one.per_million.value = 6 / ttl;
+    one.per_million = {.value = 6 / ttl, .low = 5 / ttl, .high = 7 / ttl};
     one.availability = 1 - ttl / 1000;
   }
   const auto charts = sweep_charts(*result.simulation);
@@ -160,7 +160,14 @@ TEST(Page, OfASweepOfSimulationsHasItsCurves) {
   const std::string page = page_of(result);
   EXPECT_THAT(page, HasSubstr("Grants to two holders by ttl"));
   EXPECT_THAT(page, HasSubstr("ttl 10s"));
-  EXPECT_THAT(page, HasSubstr("fewest grants to two holders with ttl 10s"));
+  EXPECT_THAT(page, HasSubstr("fewest grants to two holders with ttl 10s:"));
+  EXPECT_THAT(page, HasSubstr("least unavailable with ttl 3s:"));
+  for (Simulation& one : *result.simulation) {
+    one.per_million.low = 0;
+    one.availability = 1;
+  }
+  EXPECT_THAT(page_of(result), HasSubstr("no value is shown to have fewer grants to two holders"));
+  EXPECT_THAT(page_of(result), Not(HasSubstr("least unavailable")));
   result.simulation->front().swept.reset();
   result.simulation->resize(1);
   EXPECT_THAT(page_of(result), Not(HasSubstr("<canvas")));
