@@ -14,6 +14,7 @@
 #include "results/tables/text.h"
 #include "simulate/calibration.h"
 #include "strategies/number.h"
+#include "strategies/store.h"
 
 namespace lockbench::cli {
 namespace {
@@ -124,10 +125,11 @@ struct SimulateOptions : LoadOptions {
         Effect::command;
     declare_history(options, history);
     hunting.declare(options);
-    options.without({"load", "threads", "trace", "resource", "repeat", "contended-grants", "tls",
-                     "redis-cluster", "counter-redis", "redis", "memcached", "nats", "zookeeper",
-                     "etcd", "postgres", "iterations"},
-                    [&] { LoadOptions::declare(options); });
+    OptionList::Names others = {"load",          "threads",          "trace",      "resource",
+                                "repeat",        "contended-grants", "iterations", "tls",
+                                "redis-cluster", "counter-redis"};
+    for (const StoreKind* store : store_kinds()) others.push_back(store->name);
+    options.without(others, [&] { LoadOptions::declare(options); });
     options.at("strategies").default_text = "";  // required
     options.without({"resume", "strict"}, [&] { output.declare(options); });
   }
