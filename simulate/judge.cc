@@ -30,6 +30,9 @@ constexpr Duration kSettling = std::chrono::seconds(1);
 /// Not a fault: a lease has ended before its release had.
 constexpr unsigned kOverran = 1U << 31;
 
+/// The commands with which a renewal reads what it renews.
+constexpr auto kReads = std::to_array<std::string_view>({"GET", "gets", "Range"});
+
 constexpr std::string_view kRestartEmpty = "store-restart-empty";
 
 /// The faults with which a scenario of hazards can happen; scenarios that another one implies are
@@ -271,7 +274,7 @@ void Judge::serves(int client, std::string_view name, std::string_view command) 
   });
   // The release may come between a renewal's read and its write, which then changes nothing.
   bool& began = reads_[{client, std::string(name)}];
-  if (command == "GET" || command == "gets") {
+  if (std::ranges::count(kReads, command) > 0) {
     began = held;
     return;
   }

@@ -18,12 +18,10 @@ class Records : public VersionedStore {
 
   StoreResult<std::optional<VersionedItem>> get(const std::string& key,
                                                 const std::stop_token& stop) override {
-    const auto result = etcd_.transact(key, {.then = {get_value(record_of(key))}}, stop);
-    if (!result) return tl::unexpected(result.error());
-    if (!*result) return etcd_.not_understood("Txn", "a range");
-    const std::vector<Key>& found = (*result)->found.front();
-    if (found.empty()) return std::nullopt;
-    return VersionedItem{found.front().value, std::to_string(found.front().changed)};
+    return etcd_.read(key, record_of(key), stop).map([](const std::optional<Key>& found) {
+      return found ? std::optional(VersionedItem{found->value, std::to_string(found->changed)})
+                   : std::nullopt;
+    });
   }
 
   /// Without a TTL: the form that it is used for does not expire.
@@ -65,7 +63,7 @@ const Registration etcd_observed_lease(observed(
                     "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true}},
      .make = construct<EtcdObservedLease>,
      .key_suffixes = {"", "/record"}},
-    {"Txn get key/record", "Txn put key/record if it has not changed"}));
+    {"Range key/record", "Txn put key/record if it has not changed"}));
 
 }  // namespace
 }  // namespace lockbench::etcd

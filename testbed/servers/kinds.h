@@ -106,6 +106,7 @@ StartedServer start_postgres(Testbed& testbed, const PostgresOptions& options = 
 struct PgbouncerOptions {
   std::string pool_mode = "transaction";  ///< or "session"
   int pool_size = 20;                     ///< server sessions
+  int max_clients = 1000;
 };
 /// A PgBouncer in front of the PostgreSQL on port `postgres`, for its superuser. It opens server
 /// connections as needed, and gives a client the one used last.

@@ -191,9 +191,10 @@ StartedServer start_pgbouncer(Testbed& testbed, std::uint16_t postgres,
         "auth_file = {}\n"
         "pool_mode = {}\n"
         "default_pool_size = {}\n"
-        "max_client_conn = 1000\n"
+        "max_client_conn = {}\n"
         "ignore_startup_parameters = extra_float_digits\n",
-        postgres, kSuperuser, port, users.string(), options.pool_mode, options.pool_size);
+        postgres, kSuperuser, port, users.string(), options.pool_mode, options.pool_size,
+        options.max_clients);
     need(testbed.write_file(config, text));
     spec.argv = {program.string(), config.string()};
     spec.url = {"postgresql://" + testbed.login(kSuperuser), std::string(kPlainDatabase)};

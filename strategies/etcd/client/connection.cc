@@ -255,6 +255,17 @@ StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std:
   return call(kRange, lock, stop, request, response).map([&](bool) { return read_keys(response); });
 }
 
+StoreResult<std::optional<Key>> Connection::read(std::string_view lock, const std::string& key,
+                                                 const std::stop_token& stop) {
+  etcdserverpb::RangeRequest request;
+  request.set_key(key);
+  etcdserverpb::RangeResponse response;
+  return call(kRange, lock, stop, request, response).map([&](bool) {
+    std::vector<Key> found = read_keys(response);
+    return found.empty() ? std::optional<Key>() : std::optional(std::move(found.front()));
+  });
+}
+
 StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,
                                          const std::stop_token& stop) {
   etcdserverpb::RangeRequest request;

@@ -93,6 +93,8 @@ class Connection {
   /// The keys with this prefix, oldest first, at most `limit` (0: all).
   StoreResult<std::vector<Key>> list(std::string_view lock, const std::string& prefix,
                                      std::int64_t limit = 0, const std::stop_token& stop = {});
+  StoreResult<std::optional<Key>> read(std::string_view lock, const std::string& key,
+                                       const std::stop_token& stop = {});
   StoreResult<StoreFacts> facts();
 
   /// Waits until the key `watched` does not exist. False if `until` or a stop came first. Reported

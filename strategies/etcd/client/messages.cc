@@ -86,12 +86,6 @@ RequestOp put_value(const std::string& key, const std::string& value) {
   return operation;
 }
 
-RequestOp get_value(const std::string& key) {
-  RequestOp operation;
-  operation.mutable_request_range()->set_key(key);
-  return operation;
-}
-
 RequestOp get(const std::string& key) {
   RequestOp operation;
   operation.mutable_request_range()->set_key(key);

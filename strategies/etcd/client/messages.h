@@ -51,7 +51,6 @@ etcdserverpb::RequestOp put(const std::string& key, LeaseId lease);
 /// Without a lease.
 etcdserverpb::RequestOp put_value(const std::string& key, const std::string& value);
 etcdserverpb::RequestOp get(const std::string& key);
-etcdserverpb::RequestOp get_value(const std::string& key);
 /// `count` keys of the prefix, the newest first, that were created up to this revision (0: all).
 etcdserverpb::RequestOp newest(const std::string& prefix, std::int64_t count,
                                std::int64_t created_until = 0);

@@ -20,6 +20,10 @@ constexpr Duration kOverdue = std::chrono::milliseconds(250);
 /// Of a server's answer to one statement.
 constexpr int kMostResults = 64;
 
+constexpr std::string_view kTransactionPooler =
+    "a transaction pooler gives one connection's statements to different server processes: connect "
+    "directly, or use session pooling";
+
 std::string_view field(const PGresult& result, int name) {
   const char* const text = PQresultErrorField(&result, name);
   return text == nullptr ? "" : text;
@@ -167,8 +171,8 @@ StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_to
   // Two connections ask in turn which process serves them. A session pooler gives each its own for
   // good. A transaction pooler gives both the one used last, or changes them.
   constexpr int kRounds = 3;
-  // A session pooler may have none left for the second connection.
-  constexpr Duration kPatience = std::chrono::milliseconds(500);
+  // A session pooler may have none left for the second connection; a busy one takes its time.
+  constexpr Duration kPatience = std::chrono::seconds(2);
   static const Statement ask{
       .name = "pg_backend_pid", .sql = "SELECT pg_backend_pid()", .how = Statement::How::once};
   Session other(endpoint_, {std::min(timeouts_.answer, kPatience), timeouts_.after_stop}, env_);
@@ -180,9 +184,7 @@ StoreResult<void> Session::check_pooler(std::string_view key, const std::stop_to
     if (!ours) return tl::unexpected(ours.error());
     const bool changed = ours->value != process_ || (!others.empty() && theirs->value != others);
     if (changed || ours->value == theirs->value) {
-      return fail(StoreError::Kind::refused,
-                  "a transaction pooler gives one connection's statements to different server "
-                  "processes: connect directly, or use session pooling");
+      return fail(StoreError::Kind::refused, kTransactionPooler);
     }
     others = theirs->value;
   }
@@ -285,6 +287,11 @@ StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const P
   if (meaning == Answer::Kind::cancelled) meaning = meaning_of_interruption(waits, limits);
   if (meaning) return Answer{.kind = *meaning};
   if (PQstatus(connection_.get()) == CONNECTION_BAD) return broken(StoreError::Kind::unanswered);
+  // Another session's statement has this name, or ours is prepared in another session.
+  const std::string_view code = field(result, PG_DIAG_SQLSTATE);
+  if (code == "42P05" || code == "26000") {
+    return fail(StoreError::Kind::refused, kTransactionPooler);
+  }
   return fail(StoreError::Kind::rejected, field(result, PG_DIAG_MESSAGE_PRIMARY));
 }
 

@@ -45,6 +45,24 @@ INSTANTIATE_TEST_SUITE_P(, BehindAPooler,
                                          "postgres-skip-locked"),
                          [](const auto& tested) { return test_name_of(tested.param); });
 
+/// Where the pooler has no room for the connection that would find it out.
+TEST(APoolerOfTransactions, IsToldByAPreparedStatementOfAnotherClient) {
+  shared_postgres().clear();
+  const auto server = deployment::need(
+      testbed::start_pgbouncer(shared_testbed(), shared_postgres().server().port(),
+                               {.pool_mode = "transaction", .pool_size = 1, .max_clients = 1}));
+  PostgresProbe(server->url()).ask("PREPARE lockbench_0 AS SELECT 1");
+  Bench bench(*find_strategy("postgres-advisory"), server->url());
+  const auto client = bench.unconnected_client();
+  AcquireResult result;
+  ASSERT_TRUE(eventually([&] {
+    result = client->try_once(bench.key());
+    return result.reason.find("no more connections") == std::string::npos;
+  }));
+  EXPECT_EQ(result.outcome, AcquireOutcome::refused);
+  EXPECT_THAT(result.reason, HasSubstr("transaction pooler"));
+}
+
 /// A lease table is the design for a transaction pooler: each statement may go to another session.
 TEST(ALeaseTable, WorksBehindATransactionPoolerAndIsRenewedThere) {
   shared_postgres().clear();

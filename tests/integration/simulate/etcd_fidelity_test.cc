@@ -63,6 +63,11 @@ class EtcdPlayer {
         const auto listed = etcd_.list({}, prefix(), static_cast<std::int64_t>(below(3)));
         return listed ? text_of(*listed) : "refused";
       }
+      case 3: {
+        const auto found = etcd_.read({}, key());
+        if (!found) return "refused";
+        return *found ? text_of({**found}) : "none";
+      }
       default:
         return transact();
     }
@@ -108,7 +113,7 @@ class EtcdPlayer {
 
   /// etcd refuses two changes of one key.
   etcdserverpb::RequestOp operation(std::set<std::string>& changed) {
-    const std::size_t kind = below(6);
+    const std::size_t kind = below(5);
     const std::string any = key(), all = prefix();
     const std::int64_t known = below(2) == 0 ? 0 : revision();
     const auto count = static_cast<std::int64_t>(1 + below(3));
@@ -123,8 +128,6 @@ class EtcdPlayer {
         return etcd::remove(any);
       case 3:
         return etcd::get(any);
-      case 4:
-        return etcd::get_value(any);
       default:
         return etcd::newest(all, count, known);
     }

@@ -67,7 +67,9 @@ TEST_F(Etcd, ATransactionIsOneRevisionWhichOrdersTheKeys) {
   EXPECT_THAT(newest(9), ElementsAre("k/c", "k/a", "k/b"));
   EXPECT_THAT(newest(1), ElementsAre("k/c"));
   EXPECT_THAT(newest(1, 3), ElementsAre("k/a"));
-  const auto b = transact({.then = {etcd::get_value("k/b")}}).found[0].at(0);
+  etcdserverpb::RequestOp read;
+  read.mutable_request_range()->set_key("k/b");
+  const auto b = transact({.then = {read}}).found[0].at(0);
   EXPECT_EQ(b.created, 2);
   EXPECT_EQ(b.changed, 5);
   EXPECT_EQ(b.value, "new");
