@@ -126,7 +126,7 @@ constexpr std::array kTalks{
          "0:take=acquired 1:begin1000 ms100 1:cancel 1:end!acquired 0:release=released "
          "2:wait1000=acquired",
          If::waits},
-    Talk{"close", "close ends a client's connections; its process lives on",
+    Talk{"close", "close ends a client's connections; the process goes on",
          "3:take=acquired 3:release=released 3:close 7:close 0:echo"},
 };
 
@@ -207,7 +207,8 @@ class ClientCheck {
     const bool ttl = traits_.expiry == Expiry::ttl;
     if (asked == If::waits && !waits_) return "the library does not wait: lockbench asks again";
     if (asked == If::renewable && !ttl) return "its locks end with a session, or never";
-    if (asked == If::expires && (!ttl || traits_.renews)) return "its locks do not expire alone";
+    if (asked == If::expires && (!ttl || traits_.renews))
+      return "its locks do not expire, or it renews them";
     if (asked == If::renews && !traits_.renews) return "it does not say that it renews";
     return "";
   }
@@ -322,7 +323,7 @@ class ClientCheck {
       for (int i = 0; i < kRequests; ++i) all.push_back(begin(*process_, {{"do", "echo"}}));
       for (const Asked& one : all) end(one);
     });
-    promise("unknown-request", "It answers a request that it does not know, and lives on", [&] {
+    promise("unknown-request", "It answers an unknown request, and goes on", [&] {
       ask({{"do", "what-is-this"}, {"client", 0}});
       ask({{"do", "echo"}});
     });
@@ -342,7 +343,7 @@ class ClientCheck {
   }
 
   void check_grants() {
-    promise("validity", "valid_ms, if it says so, is not longer than the TTL", [&] {
+    promise("validity", "valid_ms, if given, is not longer than the TTL", [&] {
       const auto valid = number_in(ask(acquire(0, 2s, key_, 5s)), "valid_ms");
       if (!valid) not_asked("it does not say how long a grant is valid");
       expect(*valid > 0 && *valid <= 5000, "it is not between 0 and the TTL");

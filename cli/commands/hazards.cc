@@ -60,7 +60,7 @@ struct HazardOptions {
                 "play only this cell, and show everything that happens");
     options
         .add("svg", "FILE", svg, path(),
-             "with --explain: also draw who treats the lock as its own, and when")
+             "with --explain: also draw which client relies on the lock, and when")
         .effect = Effect::output;
     options.add_flag("quick", quick, "play only the most telling scenarios");
     options.add_flag("simulated", simulated,

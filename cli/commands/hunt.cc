@@ -160,16 +160,18 @@ bool replay(const Descriptor& strategy, const HuntOptions& options, const std::s
 void HuntOptions::declare(OptionList& options) {
   options.heading("Hunt");
   options.add_flag("hunt", hunt,
-                   "play seeds with orders of events and faults of their own until a lock breaks "
-                   "a promise; exit 3 if one does");
+                   "play seeds, each with its own order of events and its own faults, until a lock "
+                   "breaks a promise; exit 3 if one does");
   options.add("minutes", "M", minutes, number(0.01, 10'000), "how long to hunt with each strategy");
-  options.add("replay", "TRIAL", replay, parsed(Trial::parse, &Trial::to_string),
-              "show what happened in a trial of --hunt, a line each: a seed, or what --shrink left "
-              "of it",
-              "none");
-  options.add_flag("shrink", shrink,
-                   "leave out clients, sections, faults and changes of priorities as long as the "
-                   "same promise is broken");
+  options.add(
+      "replay", "TRIAL", replay, parsed(Trial::parse, &Trial::to_string),
+      "show each event of a trial of --hunt, one per line: a seed, or what --shrink left of "
+      "it",
+      "none");
+  options.add_flag(
+      "shrink", shrink,
+      "remove clients, sections, faults and changes of priorities from the trial as long "
+      "as it breaks the same promise");
   for (const char* const name : {"hunt", "minutes", "replay", "shrink"}) {
     options.at(name).effect = Effect::command;
   }

@@ -140,7 +140,7 @@ Metrics Metrics::start(const LoadOptions& options, const std::vector<Selected>& 
   metrics.metrics_ = std::make_shared<exporter::RunMetrics>(strategies, nodes);
   if (!asked.ready_at_once) {
     for (const Descriptor* strategy : strategies) {
-      metrics.metrics_->set_failing(*strategy, "it has not worked yet");
+      metrics.metrics_->set_failing(*strategy, "no lock has been granted yet");
     }
   }
   if (!asked.listen) return metrics;

@@ -168,7 +168,7 @@ Command report_command() {
 Command merge_command() {
   return make_command<MergeOptions>(
       {.task = kCompareResults,
-       .summary = "Merge what the ranks of an MPI run had recorded when it was cut off.",
+       .summary = "Merge the files that the ranks of an interrupted MPI run saved.",
        .example = "lockbench merge out.json.rank-* --out merged.json"},
       merge);
 }

@@ -83,18 +83,18 @@ struct SimulateOptions : LoadOptions {
     options.add("regions", "NAME,...", regions,
                 parsed(simulate::find_region,
                        [](int region) { return std::string(simulate::region_name(region)); }),
-                "where clients and servers are, in turns: eu, us, ap (docs/simulation.md has the "
-                "delays), here",
+                "regions of clients and servers, in turn: eu, us, ap (delays: docs/simulation.md), "
+                "here",
                 "all on one machine");
-    usual(
-        options.add("pauses", "P,...", pauses,
-                    parsed(simulate::Pauses::parse, &simulate::Pauses::to_string),
-                    "clients stand still: 1%@2s in so many of the holds of a lock, 3/h@exp(2s) so "
-                    "often in each client's time; the length is written like --hold",
-                    "none"))
+    usual(options.add(
+              "pauses", "P,...", pauses,
+              parsed(simulate::Pauses::parse, &simulate::Pauses::to_string),
+              "pause clients: 1%@2s for 2 s in 1 % of the holds, 3/h@exp(2s) three times an hour "
+              "for each client; the length is written like --hold",
+              "none"))
         .comma_separated = false;
     usual(options.add("faults", "FILE", faults_file, path(),
-                      "faults at random times, a line each, such as \"failover 12/y 30s\" "
+                      "faults at random times, one per line, such as \"failover 12/y 30s\" "
                       "(docs/simulation.md)",
                       "none"));
     usual(options.add(
@@ -103,13 +103,13 @@ struct SimulateOptions : LoadOptions {
         "none"));
     options.add("calibrate", "FILE", calibration_file, path(),
                 "take the times of servers and network from the runs under --load alone in this "
-                "result, for each strategy its own",
+                "result, separately for each strategy",
                 "those of docs/simulation.md");
     options.add("persistence", "NAME", persistence,
                 one_of<simulate::Persistence>({{"none", simulate::Persistence::none},
                                                {"everysec", simulate::Persistence::everysec},
                                                {"always", simulate::Persistence::always}}),
-                "what a server whose machine dies has on disk");
+                "what is on the disk of a server whose machine dies");
     options.add("seed", "N", workload.seed, whole_number(0, INT64_MAX),
                 "the first seed; the same seed plays the same simulation");
     usual(options.add("seeds", "N", seeds, whole_number(1, 1'000'000),
@@ -119,7 +119,7 @@ struct SimulateOptions : LoadOptions {
         .effect = Effect::command;
     options
         .add("trace-out", "FILE", trace_out, path(),
-             "also write everything that happens, a line each; of one seed", "none")
+             "also write each event, one per line; only with one seed", "none")
         .effect = Effect::output;
     options.add_flag("expect-safe", expect_safe, "exit 3 if two clients held a lock").effect =
         Effect::command;

@@ -310,7 +310,7 @@ void WatchOptions::declare(OptionList& options) {
   options.add(
       "never-released", "PATTERN,...", ledger.never_released, lock_name(),
       "locks that end by expiry by design, such as schedules: their expiries are no findings",
-      "families of which nothing but expiries was seen");
+      "families whose locks were only seen to expire");
   options.add("name", "REGEX", name, family_expression(),
               "regular expression that sorts locks into families: it matches whole names and has a "
               "group (?<family>...), such as 'lock:(?<family>[a-z]+):.*'",

@@ -93,7 +93,8 @@ std::string needs_lock(const LoadOptions& options) {
   if (!options.faults.empty()) return "it takes no lock: a fault finds no holder";
   if (load.resource != loadgen::Resource::memory)
     return "it takes no lock: it is the counter itself";
-  if (Ranks::joined() != nullptr) return "it takes no lock: ranks do not add up its updates";
+  if (Ranks::joined() != nullptr)
+    return "it takes no lock: its updates cannot be added up over ranks";
   return {};
 }
 

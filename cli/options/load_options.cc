@@ -260,9 +260,10 @@ void LoadOptions::declare_locks(OptionList& options) {
       "the strategy's own");
   options.add("renew-cap", "D", strategy.renew_cap, duration(1ms, 168h),
               "renew a lease for at most D after its grant", "no limit");
-  options.add_flag("renew-retry", strategy.renew_retry,
-                   "repeat a failed renewal after 5 ms, doubling, instead of at its next turn as "
-                   "Redisson does");
+  options.add_flag(
+      "renew-retry", strategy.renew_retry,
+      "retry a failed renewal after 5 ms, doubling; without this, at its next turn, as "
+      "Redisson does");
   options.add("renew-deadline", "D", strategy.renew_deadline, duration(1ms, 24h),
               "leases by observation (*-observed-lease): the holder counts its lease as lost D "
               "after its latest renewal",
@@ -271,7 +272,7 @@ void LoadOptions::declare_locks(OptionList& options) {
               "clients that a semaphore (*-semaphore) lets in at once; with more than one, the "
               "audit counts overlaps of more than N, and does not judge lost updates");
   options.add("lock-at-least", "D", strategy.lock_at_least, duration(0s, 24h),
-              "postgres-lease: a release leaves the lock taken until D after its grant, as "
+              "postgres-lease: a release leaves the lock taken until D after its grant, like "
               "ShedLock's lockAtLeastFor");
   options.add("lock-delay", "D", strategy.lock_delay, duration(0s, 1h),
               "chubby: time after a holder's failure before the lock is granted again");
