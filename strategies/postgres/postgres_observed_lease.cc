@@ -75,14 +75,16 @@ class Rows : public VersionedStore {
   Session session_;
 };
 
-const Registration postgres_observed_lease(
-    observed({.name = "postgres-observed-lease",
-              .backend = "postgres",
-              .summary = "A record in a row: taken over after a TTL without a change, by the "
-                         "candidate's own clock",
-              .source = "client-go's leaderelection, on a row",
-              .make = make_lease_on<ObservedLease, Rows, parse_endpoint>},
-             {"SELECT record", "INSERT record ON CONFLICT DO UPDATE WHERE record = $old"}));
+const Registration postgres_observed_lease(observed(
+    {.name = "postgres-observed-lease",
+     .backend = "postgres",
+     .summary = "A record in a row: taken over after a TTL without a change, by the "
+                "candidate's own clock",
+     .source = "client-go's leaderelection and cirello.io/pglock, on a row",
+     .libraries = {{"Go", "cirello.io/pglock", "WithLeaseDuration({ttl}), WithHeartbeatFrequency",
+                    Reentry::none, true}},
+     .make = make_lease_on<ObservedLease, Rows, parse_endpoint>},
+    {"SELECT record", "INSERT record ON CONFLICT DO UPDATE WHERE record = $old"}));
 
 }  // namespace
 }  // namespace lockbench::postgres
