@@ -32,7 +32,7 @@ class StoreServer : public Server {
   void kill();
   virtual void restart() = 0;
   void freeze() { frozen_ = true; }
-  void thaw();
+  virtual void thaw();
   /// A replica takes over; clients must connect again. False without any.
   virtual bool fail_over() { return false; }
   /// Removes a random key; returns whether there was one.

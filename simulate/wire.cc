@@ -200,13 +200,13 @@ class SimulatedPoller final : public Poller {
     Carrier& carrier = host_.world().carrier();
     const TimePoint now = host_.world().now();
     const TimePoint until = longest > TimePoint::max() - now ? TimePoint::max() : now + longest;
-    host_.polling = event_.get();
+    host_.polling.push_back(event_.get());
     tags_.clear();
     // What waits in a dead process is woken only to end.
     while (!woken_ && (host_.dead() || (!take_ready() && host_.world().now() < until))) {
       carrier.wait(event_.get(), host_.dead() ? TimePoint::max() : until, {});
     }
-    if (host_.polling == event_.get()) host_.polling = nullptr;
+    std::erase(host_.polling, event_.get());
     // A stop does not wait for the end of a pause.
     if (!std::exchange(woken_, false)) host_.pass_pause();
     return tags_;
@@ -252,11 +252,11 @@ void SimulatedDialer::poll(std::span<pollfd> descriptors, Duration longest,
   World& world = host_.world();
   const TimePoint until = world.now() + std::max(longest, Duration::zero());
   const std::unique_ptr<Event> event = world.carrier().make_event();
-  host_.polling = event.get();
+  host_.polling.push_back(event.get());
   while (!look(descriptors) && world.now() < until && !stop.stop_requested()) {
     world.carrier().wait(event.get(), until, stop);
   }
-  host_.polling = nullptr;
+  std::erase(host_.polling, event.get());
   host_.pass_pause();
   look(descriptors);
 }

@@ -67,7 +67,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
   void broke(std::string reason);
   void wake() {
     if (waiting != nullptr) waiting->set();
-    if (host.polling != nullptr) host.polling->set();
+    for (Event* const one : host.polling) one->set();
   }
 };
 

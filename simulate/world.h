@@ -156,7 +156,7 @@ class Host {
   // Of its process.
   std::vector<HostEnv*> envs;
   std::vector<std::weak_ptr<Wire>> wires;
-  Event* polling = nullptr;      ///< to be set when an answer arrives
+  std::vector<Event*> polling;   ///< to be set when an answer arrives
   std::map<int, Relay*> relays;  ///< that its connections pass, by the servers' numbers
 
  private:

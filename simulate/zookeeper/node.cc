@@ -23,24 +23,18 @@ constexpr Duration kContainerCheck = std::chrono::minutes(1);
 constexpr Duration kPerPacket = std::chrono::microseconds(20);
 constexpr Duration kDiskSync = std::chrono::microseconds(200);
 
-/// For a trace.
-constexpr std::pair<std::int32_t, std::string_view> kOperationNames[] = {
-    {ZkRequest::kDelete, "delete"},
-    {ZkRequest::kExists, "exists"},
-    {ZkRequest::kGetData, "getData"},
-    {ZkRequest::kGetChildren, "getChildren"},
-    {ZkRequest::kSync, "sync"},
-    {ZkRequest::kPing, "ping"},
-    {ZkRequest::kCreate, "create"},
-    {ZkRequest::kCreateContainer, "create"},
-    {ZkRequest::kSetWatches, "setWatches"},
-    {ZkRequest::kEndSession, "closeSession"}};
-
-std::string_view operation_name(std::int32_t operation) {
-  const auto* const found =
-      std::ranges::find(kOperationNames, operation, [](const auto& one) { return one.first; });
-  return found == std::end(kOperationNames) ? "an unknown request" : found->second;
+/// An answer to a greeting.
+std::string welcome(std::int64_t id, Duration timeout, std::string_view password) {
+  return Writer()
+      .put(std::int32_t{0})
+      .put(static_cast<std::int32_t>(ceil_milliseconds(timeout)))
+      .put(id)
+      .put(password)
+      .put(false)
+      .framed();
 }
+
+std::string refusal() { return welcome(0, {}, std::string(16, '\0')); }
 
 }  // namespace
 
@@ -51,6 +45,7 @@ struct ZookeeperNode::Client : Wire::Session {
   std::uint64_t number = 0;  ///< 0: it has not greeted yet
   std::size_t member = kLeader;
   std::int64_t session = 0;
+  std::string greeting;  ///< the answer, once its session is agreed on
 
   /// The next complete packet; removed from the input.
   std::optional<std::string> next() {
@@ -100,6 +95,7 @@ void ZookeeperNode::leave(const std::shared_ptr<Wire>& wire) {
 void ZookeeperNode::break_all() {
   StoreServer::break_all();
   connections_.clear();
+  held_.clear();
 }
 
 void ZookeeperNode::work(const std::shared_ptr<Wire>& wire) {
@@ -130,12 +126,14 @@ bool ZookeeperNode::greet(const std::shared_ptr<Wire>& wire, std::string_view pa
   connections_.emplace(client.number, wire);
   if (id == 0) {
     client.session = begin_session(timeout, client);
+    const Session& begun = sessions_.at(client.session);
+    client.greeting = welcome(client.session, begun.timeout, begun.password);
     submit({.operation = ZkRequest::kBeginSession}, {client.number, client.member, client.session});
     return false;
   }
   Session* const session = find_session(id);
   if (session == nullptr || session->password != password) {
-    wire->answer(welcome(0), done_at());
+    wire->answer(refusal(), done_at());
     hang_up(wire);
     return false;
   }
@@ -147,25 +145,27 @@ bool ZookeeperNode::greet(const std::shared_ptr<Wire>& wire, std::string_view pa
   client.session = id;
   session->connection = client.number;
   session->member = client.member;
+  // Each member asks the leader about a session that comes to it.
   touch(*session);
-  wire->answer(welcome(id), done_at());
+  wire->answer(welcome(id, session->timeout, session->password), done_at());
   return true;
 }
 
 bool ZookeeperNode::answer(const std::shared_ptr<Wire>& wire, std::string_view packet) {
   const Client& client = *client_of(wire);
-  Session* const session = find_session(client.session);
   const auto request = ZookeeperRequest::read(packet);
-  // Its session has ended, though this member has not carried it out yet.
-  if (!request || session == nullptr) {
+  // The leader knows before it carries it out that a session has ended; the others do not.
+  const bool ended = client.member == kLeader && find_session(client.session) == nullptr;
+  if (!request || ended) {
     hang_up(wire);
     return false;
   }
-  touch(*session);
+  hear(client.member, client.session);
   if (world_.traced()) {
-    world_.trace("zookeeper", number,
-                 fmt::format("executes {} {} of client-{}", operation_name(request->operation),
-                             request->path, wire->host.number));
+    world_.trace(
+        "zookeeper", number,
+        fmt::format("executes {} {} of client-{}", zookeeper::name_of_operation(request->operation),
+                    request->path, wire->host.number));
   }
   if (request->is_agreed()) {
     submit(*request, {client.number, client.member, client.session});
@@ -199,40 +199,53 @@ void ZookeeperNode::touch(Session& session) {
   session.ends = TimePoint((ends / kSessionTick + 1) * kSessionTick);
 }
 
+void ZookeeperNode::hear(std::size_t member, std::int64_t id) {
+  if (member == kLeader) {
+    if (Session* const session = find_session(id)) touch(*session);
+    return;
+  }
+  std::set<std::int64_t>& heard = members_[member].heard;
+  const bool first = heard.empty();
+  heard.insert(id);
+  if (!first) return;
+  // The answer to the leader's next ping.
+  constexpr Duration kPingEvery = kSessionTick / 2;
+  const Duration now = world_.now().time_since_epoch();
+  later(TimePoint((now / kPingEvery + 1) * kPingEvery), [this, member] {
+    later(world_.now() + network_.draw(region, region),
+          [this, ids = std::exchange(members_[member].heard, {})] {
+            for (const std::int64_t one : ids) hear(kLeader, one);
+          });
+  });
+}
+
 void ZookeeperNode::await_end(std::int64_t id) {
-  world_.at(clock.when(sessions_.at(id).ends), [this, id, began = life()] {
-    Session* const session = find_session(id);
-    if (began != life() || session == nullptr) return;
-    const TimePoint now = clock.now(world_.now());
-    // What has arrived meanwhile counts.
-    if (frozen()) session->ends = std::max(session->ends, now + kSessionTick);
-    if (now < session->ends) return await_end(id);
+  later(clock.when(sessions_.at(id).ends), [this, id] {
+    const Session* const session = find_session(id);
+    if (session == nullptr) return;
+    if (clock.now(world_.now()) < session->ends) return await_end(id);
     if (world_.traced()) world_.trace("zookeeper", number, fmt::format("ends session {:x}", id));
     agree({.operation = ZkRequest::kEndSession}, {session->connection, session->member, id, false});
   });
 }
 
-std::string ZookeeperNode::welcome(std::int64_t id) const {
-  const auto found = sessions_.find(id);
-  const bool refused = found == sessions_.end();
-  const std::int64_t timeout = refused ? 0 : ceil_milliseconds(found->second.timeout);
-  const std::string password = refused ? std::string(16, '\0') : found->second.password;
-  return Writer()
-      .put(std::int32_t{0})
-      .put(static_cast<std::int32_t>(timeout))
-      .put(refused ? std::int64_t{0} : id)
-      .put(std::string_view(password))
-      .put(false)
-      .framed();
-}
-
 // Changes.
+
+void ZookeeperNode::later(TimePoint when, std::function<void()> act) {
+  world_.at(when, [this, act = std::move(act), began = life()]() mutable {
+    if (began != life()) return;
+    if (frozen()) {
+      held_.push_back(std::move(act));
+    } else {
+      act();
+    }
+  });
+}
 
 void ZookeeperNode::submit(const ZookeeperRequest& request, const Origin& origin) {
   if (origin.member == kLeader) return agree(request, origin);
-  world_.at(done_at() + network_.draw(region, region), [this, request, origin, began = life()] {
-    if (began == life()) agree(request, origin);
-  });
+  later(done_at() + network_.draw(region, region),
+        [this, request, origin] { agree(request, origin); });
 }
 
 void ZookeeperNode::agree(const ZookeeperRequest& request, const Origin& origin) {
@@ -244,30 +257,34 @@ void ZookeeperNode::agree(const ZookeeperRequest& request, const Origin& origin)
     // Its client has gone to another member since it sent this.
     change = {.code = Code::session_moved};
   }
-  if (request.operation != ZkRequest::kSync) ++transactions_;
+  const bool syncs = request.operation == ZkRequest::kSync;
+  if (!syncs) ++transactions_;
   change.transaction = transactions_;
   change.at_ms =
       std::chrono::floor<std::chrono::milliseconds>(wall_now().time_since_epoch()).count();
   agreed_.apply(change);
   if (change.kind == ZookeeperChange::Kind::end_session) sessions_.erase(origin.session);
-  TimePoint agreed_at = done_at() + kDiskSync;
-  if (members_.size() > 1) agreed_at += 2 * network_.draw(region, region);
+  TimePoint agreed_at = done_at();
+  if (!syncs) agreed_at += kDiskSync;
+  if (!syncs && members_.size() > 1) agreed_at += 2 * network_.draw(region, region);
+  // A sync waits for what is under way, and only goes to the member that asked.
+  agreed_at = std::max(agreed_at, members_[kLeader].last_arrival);
   const auto agreed = std::make_shared<const Agreed>(Agreed{request, change, origin});
   for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (syncs && i != origin.member) continue;
     TimePoint arrival = agreed_at;
     if (i != kLeader)
       arrival += network_.draw(region, region) + settings_.lag.draw(world_.random());
     TimePoint& last = members_[i].last_arrival;
     last = std::max(last, arrival);
-    world_.at(last, [this, i, agreed, began = life()] {
-      if (began == life()) carry_out(i, *agreed);
-    });
+    later(last, [this, i, agreed] { carry_out(i, *agreed); });
   }
 }
 
 void ZookeeperNode::carry_out(std::size_t member, const Agreed& agreed) {
   for (ZookeeperTree::Event& event : members_[member].tree.apply(agreed.change)) {
-    connections_.at(event.watcher)->answer(std::move(event.packet), done_at());
+    const auto found = connections_.find(event.watcher);
+    if (found != connections_.end()) found->second->answer(std::move(event.packet), done_at());
   }
   if (member == agreed.origin.member) finish(agreed);
 }
@@ -277,14 +294,16 @@ void ZookeeperNode::finish(const Agreed& agreed) {
   const auto found = connections_.find(origin.connection);
   if (found == connections_.end()) return;
   const std::shared_ptr<Wire> wire = found->second;
+  Client& client = *client_of(wire);
   const bool begins = agreed.request.operation == ZkRequest::kBeginSession;
   if (origin.asked) {
-    wire->answer(begins ? welcome(origin.session)
+    wire->answer(begins ? std::exchange(client.greeting, {})
                         : members_[origin.member].tree.answer(agreed.request, agreed.change),
                  done_at());
   }
-  if (find_session(origin.session) == nullptr) return hang_up(wire);
-  Client& client = *client_of(wire);
+  const bool ended = agreed.request.operation == ZkRequest::kEndSession ||
+                     agreed.change.code == Code::session_expired;
+  if (ended) return hang_up(wire);
   if (client.input.empty()) {
     client.busy = false;
   } else {
@@ -309,6 +328,13 @@ void ZookeeperNode::restart() {
   if (alive()) return;
   come_back();
   begin_term();
+}
+
+void ZookeeperNode::thaw() {
+  if (!frozen()) return;
+  StoreServer::thaw();
+  // Before what has arrived from clients: the thread that ends sessions has only to wake.
+  for (const auto& act : std::exchange(held_, {})) act();
 }
 
 bool ZookeeperNode::fail_over() {

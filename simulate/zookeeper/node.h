@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +20,16 @@ struct ZookeeperSettings {
 };
 
 /// A ZooKeeper ensemble at one address; each connection is to a random member. The first one leads:
-/// it orders all changes, counts the time of sessions, and is never behind. A fault strikes all of
-/// them. Everything agreed is on disk.
+/// it orders all changes, counts the time of sessions, and is never behind. The others learn of the
+/// end of a session when they carry it out, and tell the leader now and then which clients they
+/// have heard. A fault strikes all of them. Everything agreed is on disk.
 class ZookeeperNode final : public StoreServer {
  public:
   ZookeeperNode(World& world, Network& network, int number, int region, ZookeeperSettings settings);
 
   void restart() override;
+  /// What was under way between its members comes at once, in its order.
+  void thaw() override;
   /// The followers elect a leader: it keeps sessions, and counts their time anew.
   bool fail_over() override;
   bool evict(bool /*only_volatile*/) override { return false; }
@@ -36,7 +41,8 @@ class ZookeeperNode final : public StoreServer {
   struct Client;
   struct Member {
     ZookeeperTree tree{};
-    TimePoint last_arrival{};  ///< of what was agreed
+    TimePoint last_arrival{};        ///< of what was agreed
+    std::set<std::int64_t> heard{};  ///< sessions, since its latest report to the leader
   };
   struct Session {
     Duration timeout{};
@@ -73,11 +79,13 @@ class ZookeeperNode final : public StoreServer {
   /// Null: it has ended.
   Session* find_session(std::int64_t id);
   void touch(Session& session);
+  /// A member has heard its client: the leader learns it with the member's next report.
+  void hear(std::size_t member, std::int64_t id);
   /// Ends the session at its time.
   void await_end(std::int64_t id);
-  /// Its answer to a greeting; a refusal if it has ended.
-  std::string welcome(std::int64_t id) const;
 
+  /// Within the ensemble: not while it is frozen, nor in a later life.
+  void later(TimePoint when, std::function<void()> act);
   /// On its way to the leader.
   void submit(const ZookeeperRequest& request, const Origin& origin);
   void agree(const ZookeeperRequest& request, const Origin& origin);
@@ -96,6 +104,7 @@ class ZookeeperNode final : public StoreServer {
   std::int64_t last_session_;
   std::map<std::uint64_t, std::shared_ptr<Wire>> connections_;  ///< by their numbers
   std::uint64_t connections_made_ = 0;
+  std::vector<std::function<void()>> held_;  ///< what is due while it is frozen, in order
 };
 
 }  // namespace lockbench::simulate

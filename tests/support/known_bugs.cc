@@ -274,11 +274,12 @@ struct TrustsItsGrace : Wrapped {
   }
 };
 
-/// etcd's mutex as it was: when no place is before its own any more, it does not look whether its
-/// own is still there.
-class TrustsItsPlace : public etcd::LeaseQueueLock {
+/// etcd's mutex. As it was, it did not look whether its own place is still there when none is before
+/// it any more.
+template <bool kLooks>
+class EtcdsMutex : public etcd::LeaseQueueLock {
  public:
-  TrustsItsPlace(std::string_view /*name*/, const Context& context) : LeaseQueueLock(context) {}
+  EtcdsMutex(std::string_view /*name*/, const Context& context) : LeaseQueueLock(context) {}
 
  protected:
   Looked enter(etcd::Place& place, const std::stop_token& stop) override {
@@ -296,16 +297,18 @@ class TrustsItsPlace : public etcd::LeaseQueueLock {
     return standing;
   }
   Looked look(const etcd::Place& place, const std::stop_token& stop) override {
-    const auto result = etcd().transact(place.lock, {.then = {before(place)}}, stop);
+    const etcd::Txn txn{.then = {before(place), etcd::get(own_key(place))}};
+    const auto result = etcd().transact(place.lock, txn, stop);
     if (!result) return tl::unexpected(result.error());
     if (!*result) return std::nullopt;
+    if (kLooks && (*result)->found.at(1).empty()) return etcd::Standing{.there = false};
     const auto& keys = (*result)->found.front();
     etcd::Standing standing{.granted = keys.empty()};
     standing.fencing = static_cast<std::uint64_t>(place.revision);
     if (!standing.granted) standing.behind = keys[0].name;
     // The caller is told that it has the lock, which lasts for a TTL.
     const TimePoint now = env().now();
-    if (standing.granted) {
+    if (standing.granted && !kLooks) {
       place.session->state = std::make_shared<LeaseState>(now + place.session->ttl, now);
     }
     return standing;
@@ -330,8 +333,8 @@ std::vector<KnownBug> bugs_on_etcd() {
            .what = "a lock is granted to a session that has ended while it waited",
            .where = "etcd 11456",
            .oracle = Oracle::overlap,
-           .with = like<TrustsItsPlace>("etcd"),
-           .without = registered("etcd")},
+           .with = like<EtcdsMutex<false>>("etcd"),
+           .without = like<EtcdsMutex<true>>("etcd")},
           {.name = "LeaseGoneWhileHolding",
            .what = "a holder that is cut off from the store goes on after its lease",
            .where = "etcd 10811",
@@ -347,13 +350,14 @@ std::vector<KnownBug> bugs_on_etcd() {
 }
 #endif
 
-enum class CuratorsMistake { takes_older_node, forgets_failed_release };
+enum class CuratorsMistake { none, takes_older_node, forgets_failed_release };
 
 /// A queue of sequential nodes that first looks for the node of an attempt without an answer, as
 /// Curator's protected creations do.
 template <CuratorsMistake kMistake>
 class CuratorsQueue : public zookeeper::NodeLock {
   static constexpr bool kTakesOlder = kMistake == CuratorsMistake::takes_older_node;
+  static constexpr bool kForgets = kMistake == CuratorsMistake::forgets_failed_release;
   using Kind = zookeeper::Request::Kind;
 
  public:
@@ -400,7 +404,7 @@ class CuratorsQueue : public zookeeper::NodeLock {
   }
 
   StoreResult<void> give_up(const Claim& claim, const std::stop_token& stop) override {
-    if (holds_ && !kTakesOlder) return {};
+    if (holds_ && kForgets) return {};
     const auto there = call_in_sync(Kind::children, claim.lock, claim.key, stop);
     if (!there) return tl::unexpected(there.error());
     const auto own = find_own(there->children);
@@ -509,13 +513,13 @@ std::vector<KnownBug> all_bugs() {
        .where = "Curator 498, 604",
        .oracle = Oracle::overlap,
        .with = like<CuratorsQueue<CuratorsMistake::takes_older_node>>("zookeeper"),
-       .without = registered("zookeeper")},
+       .without = like<CuratorsQueue<CuratorsMistake::none>>("zookeeper")},
       {.name = "ForgottenRelease",
        .what = "a release without an answer is forgotten, and its node stays",
        .where = "Curator 678",
        .oracle = Oracle::liveness,
        .with = like<CuratorsQueue<CuratorsMistake::forgets_failed_release>>("zookeeper"),
-       .without = registered("zookeeper")},
+       .without = like<CuratorsQueue<CuratorsMistake::none>>("zookeeper")},
   };
 }
 

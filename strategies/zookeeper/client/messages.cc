@@ -263,6 +263,23 @@ std::string write(std::int32_t xid, const Request& request, std::string_view chr
 
 std::string_view name_of(Request::Kind kind) { return form_of(kind).name; }
 
+std::string_view name_of_operation(std::int32_t operation) {
+  const auto* const form = std::ranges::find(kForms, operation, &Form::operation);
+  if (form != std::end(kForms)) return form->name;
+  switch (operation) {
+    case kPing:
+      return "ping";
+    case kAuth:
+      return "auth";
+    case kSetWatches:
+      return "setWatches";
+    case kCloseSession:
+      return "closeSession";
+    default:
+      return "an unknown request";
+  }
+}
+
 Parsed<Greeting> read_greeting(std::string_view packet) {
   Reader from(packet);
   const std::int32_t version = from.int32();

@@ -126,6 +126,8 @@ struct Reply {
 
 /// The server's name of the operation: "create", "getData" and so on.
 std::string_view name_of(Request::Kind kind);
+/// Likewise, by its number in a packet.
+std::string_view name_of_operation(std::int32_t operation);
 
 /// Numbers of packets other than requests and their answers.
 struct Xid {
