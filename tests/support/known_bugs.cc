@@ -274,8 +274,8 @@ struct TrustsItsGrace : Wrapped {
   }
 };
 
-/// etcd's mutex. As it was, it did not look whether its own place is still there when none is before
-/// it any more.
+/// etcd's mutex. As it was, it did not look whether its own place is still there when none is
+/// before it any more.
 template <bool kLooks>
 class EtcdsMutex : public etcd::LeaseQueueLock {
  public:

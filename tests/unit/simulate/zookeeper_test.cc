@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <optional>
 #include <stdexcept>
 
 #include "simulate/zookeeper/node.h"
@@ -64,6 +65,109 @@ struct Idler {
   HostEnv env;
   zookeeper::Session session;
 };
+
+/// Sends packets as they are, and has no opinion on its session.
+class RawClient {
+ public:
+  RawClient(Ensemble& ensemble, int number, Duration timeout)
+      : host_(ensemble.world, number, kLocalRegion, Clock(), {}),
+        dialer_(host_, ensemble.network, ensemble.servers) {
+    const auto connecting =
+        test::must(dialer_.begin({.host = "zookeeper-0", .port = 2181}, 5s, nullptr));
+    packets_.emplace(test::must(connecting->get(5s, {})));
+    EXPECT_TRUE(ask(zookeeper::greet({}, timeout)));
+  }
+
+  void send(const std::string& framed) { packets_->send(framed); }
+  /// False: nothing comes, or the connection is closed.
+  bool hears(Duration within = 5s) { return packets_->receive(within) == Transport::Status::ok; }
+  bool ask(const std::string& framed) {
+    send(framed);
+    return hears();
+  }
+  bool ask(Kind kind, const std::string& path) {
+    return ask(zookeeper::write(++xid_, {kind, path}, "", false));
+  }
+  void make_lock() {
+    ask(Kind::make, "/lockbench");
+    ask(Kind::make, "/lockbench/r");
+    ask(Kind::make_ephemeral, "/lockbench/r/k");
+  }
+
+ private:
+  Host host_;
+  SimulatedDialer dialer_;
+  std::optional<zookeeper::Packets> packets_;
+  std::int32_t xid_ = 0;
+};
+
+/// The first client of a follower: it begins its session after the lag.
+RawClient& connect_to_follower(Ensemble& ensemble, std::deque<RawClient>& clients, Duration lag,
+                               Duration timeout) {
+  for (int i = 0; i < 64; ++i) {
+    const TimePoint began = ensemble.world.now();
+    RawClient& client = clients.emplace_back(ensemble, i, timeout);
+    if (ensemble.world.now() - began >= lag) return client;
+  }
+  throw std::runtime_error("no client is connected to a follower");
+}
+
+TEST(SimulatedZookeeper, AFollowerAnswersUntilItHasCarriedOutTheEndOfTheSession) {
+  test::on_virtual_time([] {
+    constexpr Duration kLag = 300ms;
+    Ensemble ensemble({.members = 3, .lag = loadgen::DurationDistribution::constant(kLag)});
+    std::deque<RawClient> clients;
+    RawClient& client = connect_to_follower(ensemble, clients, kLag, 1s);
+    client.make_lock();
+    for (int i = 0; i < 10; ++i) {
+      ensemble.pass(600ms);
+      EXPECT_TRUE(client.ask(zookeeper::ping()));
+    }
+    EXPECT_THAT(ensemble.node.keys(), ElementsAre("lockbench:r:k")) << "the leader learns of it";
+    ensemble.pass(1230ms);
+    EXPECT_THAT(ensemble.node.keys(), IsEmpty());
+    EXPECT_TRUE(client.ask(zookeeper::ping()));
+    ensemble.pass(kLag);
+    EXPECT_FALSE(client.ask(zookeeper::ping()));
+  });
+}
+
+TEST(SimulatedZookeeper, AFreezeHoldsUpTheMembersAndOverdueSessionsEndAfterIt) {
+  test::on_virtual_time([] {
+    constexpr Duration kLag = 300ms;
+    Ensemble ensemble({.members = 3, .lag = loadgen::DurationDistribution::constant(kLag)});
+    std::deque<RawClient> clients;
+    RawClient& client = connect_to_follower(ensemble, clients, kLag, 5s);
+    client.make_lock();
+    client.send(zookeeper::write(100, {Kind::make, "/x"}, "", false));
+    ensemble.pass(100ms);
+    ensemble.node.freeze();
+    EXPECT_FALSE(client.hears(1s));
+    ensemble.node.thaw();
+    EXPECT_TRUE(client.hears(100ms));
+    ensemble.node.freeze();
+    ensemble.pass(10s);
+    EXPECT_THAT(ensemble.node.keys(), ElementsAre("lockbench:r:k"));
+    client.send(zookeeper::ping());
+    ensemble.node.thaw();
+    ensemble.pass(10ms);
+    EXPECT_THAT(ensemble.node.keys(), IsEmpty());
+  });
+}
+
+TEST(SimulatedZookeeper, ASyncDoesNotWaitForTheDisk) {
+  test::on_virtual_time([] {
+    Ensemble ensemble({});
+    RawClient client(ensemble, 1, 1h);
+    const auto time_of = [&](Kind kind) {
+      const TimePoint began = ensemble.world.now();
+      for (int i = 0; i < 20; ++i) client.ask(kind, fmt::format("/{}", i));
+      return ensemble.world.now() - began;
+    };
+    const Duration changes = time_of(Kind::make);
+    EXPECT_LT(time_of(Kind::sync) * 2, changes);
+  });
+}
 
 TEST(SimulatedZookeeper, ASessionEndsAtTheTickAfterItsTimeout) {
   test::on_virtual_time([] {
