@@ -68,17 +68,18 @@ TEST(SimulatedLinks, AStopEndsACallAtOnce) {
   });
 }
 
-TEST(SimulatedLinks, AClosedConnectionStillHasItsAnswers) {
+TEST(SimulatedLinks, WhatCameBeforeTheEndOfTheConnectionIsRead) {
   test::on_virtual_time([] {
     Linked linked;
     const auto link = linked.open();
     EXPECT_TRUE(link->ready());
+    linked.host.pause(linked.world.now(), 1s);
     linked.answer(1, 11, 0s);
     linked.server.wires.at(0)->refuse("closed");
-    linked.pass(1s);
-    EXPECT_EQ(linked.grant(*link, {.longest = 1s}), grpc::StatusCode::UNAVAILABLE)
-        << "nothing can be sent";
+    EXPECT_EQ(linked.grant(*link, {.longest = 5s}), grpc::StatusCode::OK);
+    EXPECT_EQ(linked.response.id(), 11);
     EXPECT_FALSE(link->ready());
+    EXPECT_EQ(linked.grant(*link, {.longest = 5s}), grpc::StatusCode::UNAVAILABLE);
   });
 }
 
