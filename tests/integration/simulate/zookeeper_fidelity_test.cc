@@ -10,12 +10,14 @@
 #include <optional>
 #include <stdexcept>
 
+#include "simulate/zookeeper/node.h"
 #include "simulate/zookeeper/tree.h"
 #include "strategies/random.h"
 #include "strategies/zookeeper/client/link.h"
 #include "tests/support/eventually.h"
 #include "tests/support/must.h"
 #include "tests/support/servers.h"
+#include "tests/support/virtual_time.h"
 
 namespace lockbench::simulate {
 namespace {
@@ -272,6 +274,58 @@ TEST(ZookeeperFidelity, AHundredThousandRandomRequestsGetTheAnswersOfARealServer
     for (int i = 0; i < kBatch; ++i) ask(*session, requests.next(++xid));
     compare(*session, kBatch);
   }
+}
+
+/// What the last member says to clients that go on with a session which the first member has begun:
+/// with its password, with another one, and one that has seen what will be.
+std::vector<std::string> greetings(const std::vector<zookeeper::Endpoint>& members, Env& env,
+                                   const zookeeper::Connector& connector) {
+  const auto greet = [&](const zookeeper::Endpoint& member, const zookeeper::Identity& session,
+                         std::optional<zookeeper::Greeting>& greeting) -> std::string {
+    constexpr std::chrono::seconds kTimeout{30};
+    zookeeper::Link link(member, env, connector);
+    link.begin(test::kPatience);
+    const TimePoint until = env.now() + test::kPatience;
+    while (!greeting && link.why().empty() && env.now() < until) {
+      greeting = link.advance(session, kTimeout, env, zookeeper::Packets::kPace);
+    }
+    if (!greeting) return "closed";
+    return greeting->timeout > Duration::zero() ? "goes on" : "refused";
+  };
+  std::optional<zookeeper::Greeting> begun;
+  std::vector<std::string> said{greet(members.front(), {}, begun)};
+  if (!begun) return said;
+  const zookeeper::Identity session{.id = begun->id, .password = begun->password};
+  zookeeper::Identity stranger = session, prophet = session;
+  stranger.password.assign(session.password.size(), 'x');
+  prophet.seen = std::int64_t{1} << 60;
+  for (const auto& one : {session, stranger, prophet}) {
+    std::optional<zookeeper::Greeting> greeting;
+    said.push_back(greet(members.back(), one, greeting));
+  }
+  return said;
+}
+
+TEST(ZookeeperFidelity, AMemberGreetsAsThatOfARealEnsemble) {
+  const auto expected = testing::ElementsAre("goes on", "goes on", "refused", "closed");
+  const auto servers = test::must(testbed::start_zookeeper_ensemble(test::shared_testbed()));
+  std::vector<zookeeper::Endpoint> members;
+  for (const auto& server : servers) {
+    members.push_back(test::must(zookeeper::parse_endpoint(server->url())));
+  }
+  const auto env = make_system_env(0);
+  EXPECT_THAT(greetings(members, *env, {}), expected);
+  test::on_virtual_time([&] {
+    World world(1, {});
+    Network network(world, {});
+    ZookeeperNode node(world, network, 0, kLocalRegion, {.members = 3});
+    const std::vector<Server*> nodes{&node};
+    Host host(world, 0, kLocalRegion, Clock(), {});
+    HostEnv client(host, 1, false);
+    SimulatedDialer dialer(host, network, nodes);
+    const auto member = test::must(zookeeper::parse_endpoint("zk://zookeeper-0:2181"));
+    EXPECT_THAT(greetings({member}, client, zookeeper::connect_by(dialer, nullptr)), expected);
+  });
 }
 
 }  // namespace
