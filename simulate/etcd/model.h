@@ -28,7 +28,7 @@ class EtcdModel {
     log,     ///< it goes through the cluster's log
   };
   struct Answer {
-    grpc::Status status;
+    grpc::Status status{};
     std::string response{};
     Path path = Path::here;
     /// It renews a lease that has expired, so the answer waits until expire() has ended that: only
