@@ -3,8 +3,10 @@
 
 #include "simulate/etcd/link.h"
 #include "simulate/etcd/model.h"
+#include "simulate/etcd/node.h"
 #include "simulate/hunt.h"
 #include "strategies/etcd/lock.h"
+#include "tests/support/virtual_time.h"
 #include "tests/unit/simulate/plans.h"
 
 namespace lockbench::simulate {
@@ -202,6 +204,49 @@ TEST(SimulatedEtcd, ADeadClientsSessionEndsAfterItsTtl) {
   // Kept alive at each third; the leader looks twice a second.
   EXPECT_THAT(outcome.longest_outage, AllOf(Ge(2s), Le(5s)));
   EXPECT_EQ(outcome.violations, 0U);
+}
+
+TEST(SimulatedEtcd, ARenewalThatComesTooLateWaitsForTheEndOfItsLease) {
+  test::on_virtual_time([] {
+    World world{1, {}};
+    Network network{world, {}};
+    EtcdNode node(world, network, 0, kLocalRegion, 1);
+    const std::vector<Server*> servers{&node};
+    Host host(world, 1, kLocalRegion, Clock(), {});
+    SimulatedLinks links(std::make_shared<SimulatedDialer>(host, network, servers));
+    HostEnv env(host, 1, false);
+    const etcd::Endpoint endpoint = test::must(etcd::parse_endpoint("etcd://etcd-0:2379"));
+    etcd::Connection client(endpoint, 5s, env, links);
+    const auto lease = client.grant_lease(1, {}).value();
+    const etcd::Txn txn{
+        .then = {etcd::put("lock/place/1", lease.id), etcd::put("lock/place/2", lease.id)}};
+    ASSERT_TRUE(client.transact({}, txn).value());
+    const auto longer = client.grant_lease(9, {}).value();
+    world.carrier().wait(nullptr, world.now() + 1s, {});
+    std::shared_ptr<etcd::Completions> none;
+    const etcd::Limits limits{{}, 5s};
+    const auto link = links
+                          .open({.member = endpoint.hosts.front(),
+                                 .endpoint = endpoint,
+                                 .limits = limits,
+                                 .env = env,
+                                 .completions = none})
+                          .value();
+    const auto stream = link->make_stream(etcd::kLeaseKeepAlive.name, {}, Duration::max());
+    for (const etcd::LeaseId id : {lease.id, longer.id}) {
+      etcdserverpb::LeaseKeepAliveRequest request;
+      request.set_id(id);
+      ASSERT_TRUE(stream->write(request, limits));
+    }
+    world.carrier().wait(nullptr, world.now() + 10ms, {});
+    EXPECT_THAT(node.keys(), ElementsAre("lock")) << "the leader has not looked yet";
+    for (const std::int64_t ttl : {0, 9}) {
+      ASSERT_TRUE(stream->read(limits));
+      EXPECT_EQ(static_cast<const etcdserverpb::LeaseKeepAliveResponse&>(stream->response()).ttl(),
+                ttl);
+    }
+    EXPECT_THAT(node.keys(), IsEmpty());
+  });
 }
 
 TEST(SimulatedEtcd, TellsItsCommands) {
