@@ -27,6 +27,10 @@ constexpr unsigned bits(T... values) {
 /// For so long after a fault, messages may still be under way.
 constexpr Duration kSettling = std::chrono::seconds(1);
 
+/// A session may outlive its TTL by this: etcd rounds TTLs up, looks for ended leases twice a
+/// second and counts them anew after an election; and Chubby's guards stay for a lock-delay.
+constexpr Duration kSessionsLonger = std::chrono::seconds(3);
+
 /// Not a fault: a lease has ended before its release had.
 constexpr unsigned kOverran = 1U << 31;
 
@@ -263,8 +267,8 @@ void Judge::died(int client, int key) {
 void Judge::may_be_kept(int key) {
   TimePoint& until = lock(key).kept_until;
   // What was sent before the end of a fault may arrive after it.
-  until = std::max(
-      until, std::max(now(), troubled_until_) + kSettling + terms_.longest_ttl + terms_.slack);
+  until = std::max(until, std::max(now(), troubled_until_) + kSettling + terms_.longest_ttl +
+                              terms_.slack + kSessionsLonger);
 }
 
 void Judge::serves(int client, std::string_view name, std::string_view command) {
@@ -332,8 +336,11 @@ void Judge::ended(const Nodes& nodes) {
   world_->carrier().wait(nullptr, now() + settling + kRemembered, {});
   if (troubled_until_ > now()) return;
   // A lock that is taken over instead of expiring stays after any failure.
-  const bool expires = strategy_.traits.expiry == Expiry::ttl &&
-                       strategy_.traits.release_check != OwnerCheck::local_clock;
+  const Traits& traits = strategy_.traits;
+  const bool expires =
+      traits.expiry == Expiry::session
+          ? !traits.ends_with_connection
+          : traits.expiry == Expiry::ttl && traits.release_check != OwnerCheck::local_clock;
   if (!expires && struck_ != 0) return;
   for (const auto& node : nodes) {
     for (const std::string& key : node->keys()) {

@@ -45,10 +45,13 @@ RedisSettings redis_settings(const Plan& plan) {
   return settings;
 }
 
+int members_of(const Plan& plan) {
+  constexpr int kCluster = 3;
+  return plan.faults.any(Disturbance::failover) ? kCluster : plan.members;
+}
+
 ZookeeperSettings zookeeper_settings(const Plan& plan) {
-  constexpr int kEnsemble = 3;
-  const bool fails_over = plan.faults.any(Disturbance::failover);
-  return {.members = fails_over ? kEnsemble : plan.members, .lag = plan.redis.lag};
+  return {.members = members_of(plan), .lag = plan.redis.lag};
 }
 
 constexpr std::array kStores{
@@ -70,8 +73,8 @@ constexpr std::array kStores{
                    .port = 2379,
                    .make = [](World& world, Network& network, int number, int region,
                               const Plan& plan) -> std::unique_ptr<StoreServer> {
-                     const int members = plan.faults.any(Disturbance::failover) ? 3 : 1;
-                     return std::make_unique<EtcdNode>(world, network, number, region, members);
+                     return std::make_unique<EtcdNode>(world, network, number, region,
+                                                       members_of(plan));
                    }},
 #endif
     SimulatedStore{.backend = "zookeeper",

@@ -49,7 +49,7 @@ struct Plan {
   std::vector<Pauses> pauses{};
   Faults faults{};
   RedisSettings redis{};
-  int members = 1;  ///< of a ZooKeeper ensemble; with failovers it has three
+  int members = 1;  ///< of a cluster of etcd or ZooKeeper; with failovers it has three
   std::optional<Calibration> calibration{};
   OrderPlan orders{};
   // Of each seed.

@@ -38,7 +38,8 @@ class StoreServer : public Server {
   /// Removes a random key; returns whether there was one.
   virtual bool evict(bool only_volatile) = 0;
 
-  /// The names of its keys that have not expired, in order.
+  /// The names of its keys that have not expired, in order; of locks, if these have keys below
+  /// them.
   virtual std::vector<std::string> keys() const = 0;
   /// How long its thread has worked.
   Duration worked() const { return worked_; }

@@ -21,16 +21,22 @@ grpc::Status no_lease() {
   return {grpc::StatusCode::NOT_FOUND, "etcdserver: requested lease not found"};
 }
 
-/// Whether it goes through the cluster's log, by its form.
+/// By its form: a transaction is as its most expensive operation, whether that is done or not.
 template <class Request>
-bool proposes(const Request& request) {
-  if constexpr (std::is_same_v<Request, etcdserverpb::TxnRequest>) {
-    const auto writes = [](const RequestOp& operation) { return !operation.has_request_range(); };
-    return std::ranges::any_of(request.success(), writes) ||
-           std::ranges::any_of(request.failure(), writes);
+EtcdModel::Path path_of(const Request& request) {
+  using enum EtcdModel::Path;
+  if constexpr (std::is_same_v<Request, RangeRequest>) {
+    return request.serializable() ? here : quorum;
+  } else if constexpr (std::is_same_v<Request, RequestOp>) {
+    return request.has_request_range() ? path_of(request.request_range()) : log;
+  } else if constexpr (std::is_same_v<Request, etcdserverpb::TxnRequest>) {
+    EtcdModel::Path longest = here;
+    for (const auto* const branch : {&request.success(), &request.failure()}) {
+      for (const RequestOp& operation : *branch) longest = std::max(longest, path_of(operation));
+    }
+    return longest;
   } else {
-    return !std::is_same_v<Request, RangeRequest> &&
-           !std::is_same_v<Request, etcdserverpb::LeaseKeepAliveRequest>;
+    return std::is_same_v<Request, etcdserverpb::LeaseKeepAliveRequest> ? here : log;
   }
 }
 
@@ -44,7 +50,8 @@ EtcdModel::Answer EtcdModel::run(const std::string& bytes,
   if (!request.ParseFromString(bytes)) {
     return {{grpc::StatusCode::INTERNAL, "grpc: error unmarshalling request"}};
   }
-  Answer answer{.status = (this->*call)(request, response), .proposed = proposes(request)};
+  Answer answer{.status = (this->*call)(request, response), .path = path_of(request)};
+  answer.waits = std::exchange(waits_, false);
   answer.response = response.SerializeAsString();
   return answer;
 }
@@ -204,11 +211,8 @@ grpc::Status EtcdModel::keep_alive(const etcdserverpb::LeaseKeepAliveRequest& re
   const auto lease = leases_.find(request.id());
   // Without a TTL: it is gone.
   if (lease == leases_.end()) return {};
-  // etcd answers once it has ended it.
-  if (lease->second.expires <= now_) {
-    end(lease);
-    return {};
-  }
+  waits_ = lease->second.expires <= now_;
+  if (waits_) return {};
   lease->second.expires = now_ + std::chrono::seconds(lease->second.seconds);
   response.set_ttl(lease->second.seconds);
   return {};

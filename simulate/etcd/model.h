@@ -21,10 +21,19 @@ namespace lockbench::simulate {
 /// monotonic time. Not thread-safe.
 class EtcdModel {
  public:
+  /// What a call takes before its answer.
+  enum class Path {
+    here,    ///< nothing
+    quorum,  ///< most members confirm that this one leads
+    log,     ///< it goes through the cluster's log
+  };
   struct Answer {
-    grpc::Status status;
+    grpc::Status status{};
     std::string response{};
-    bool proposed = false;  ///< it went through the cluster's log
+    Path path = Path::here;
+    /// It renews a lease that has expired, so the answer waits until expire() has ended that: only
+    /// then execute it again.
+    bool waits = false;
   };
 
   /// Of the method of that name, with both messages as on the wire.
@@ -81,7 +90,8 @@ class EtcdModel {
   void commit();
   void end(std::map<etcd::LeaseId, Lease>::iterator lease);
 
-  TimePoint now_{};  ///< of the call
+  TimePoint now_{};     ///< of the call
+  bool waits_ = false;  ///< the call's answer
   std::int64_t revision_ = 1;
   bool changed_ = false;
   Values values_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockbench::simulate {
@@ -27,6 +28,15 @@ EtcdNode::EtcdNode(World& world, Network& network, int its_number, int its_regio
 
 std::unique_ptr<Wire::Session> EtcdNode::open_session() const { return std::make_unique<Client>(); }
 
+std::vector<std::string> EtcdNode::keys() const {
+  std::vector<std::string> locks;
+  for (const std::string& name : data_.names()) {
+    std::string lock = name.substr(0, name.find('/'));
+    if (locks.empty() || locks.back() != lock) locks.push_back(std::move(lock));
+  }
+  return locks;
+}
+
 bool EtcdNode::take(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
   auto& client = static_cast<Client&>(*wire->session);
   client.input += bytes;
@@ -39,7 +49,12 @@ void EtcdNode::work(const std::shared_ptr<Wire>& wire) {
   while (const auto frame = Frame::take(client.input)) {
     if (!frame->text.empty()) {
       execute(wire, *frame);
-    } else if (const auto known = client.watches.find(frame->call); known != client.watches.end()) {
+      continue;
+    }
+    std::erase_if(waiting_, [&](const auto& one) {
+      return one.first == wire && one.second.call == frame->call;
+    });
+    if (const auto known = client.watches.find(frame->call); known != client.watches.end()) {
       watches_.erase(known->second);
       client.watches.erase(known);
     }
@@ -53,15 +68,27 @@ void EtcdNode::execute(const std::shared_ptr<Wire>& wire, const Frame& frame) {
                  fmt::format("executes {} of client-{}", frame.text, wire->host.number));
   }
   if (frame.text == etcd::kWatch.name) return watch(wire, frame);
-  const EtcdModel::Answer answer = data_.execute(frame.text, frame.body, its_now());
-  const Frame reply{.call = frame.call,
-                    .code = static_cast<std::uint32_t>(answer.status.error_code()),
-                    .text = answer.status.error_message(),
-                    .body = answer.response};
-  wire->answer(reply.bytes(), answer.proposed ? committed_at() : done_at());
+  reply(wire, frame, false);
   tell_watchers();
   // Other calls make no lease end sooner.
   if (frame.text == etcd::kLeaseGrant.name) await_expiry();
+}
+
+void EtcdNode::reply(const std::shared_ptr<Wire>& wire, const Frame& frame, bool changed) {
+  const bool behind = std::ranges::any_of(waiting_, [&](const auto& one) {
+    return one.first == wire && one.second.call == frame.call;
+  });
+  EtcdModel::Answer answer{.waits = behind};
+  if (!behind) answer = data_.execute(frame.text, frame.body, its_now());
+  if (answer.waits) {
+    waiting_.emplace_back(wire, frame);
+    return;
+  }
+  const Frame response{.call = frame.call,
+                       .code = static_cast<std::uint32_t>(answer.status.error_code()),
+                       .text = answer.status.error_message(),
+                       .body = answer.response};
+  wire->answer(response.bytes(), ready_at(changed ? EtcdModel::Path::log : answer.path));
 }
 
 void EtcdNode::watch(const std::shared_ptr<Wire>& wire, const Frame& frame) {
@@ -86,25 +113,28 @@ void EtcdNode::tell_watchers() {
     event.mutable_kv()->set_key(key);
     for (auto at = first; at != last; ++at) {
       const Frame frame{.call = at->second.call, .body = response.SerializeAsString()};
-      at->second.wire->answer(frame.bytes(), committed_at());
+      at->second.wire->answer(frame.bytes(), ready_at(EtcdModel::Path::log));
     }
   }
 }
 
-TimePoint EtcdNode::committed_at() {
+TimePoint EtcdNode::ready_at(EtcdModel::Path path) {
+  if (path == EtcdModel::Path::here) return done_at();
   const Duration agreed = members_ > 1 ? network_.draw(region, region) * 2 : Duration::zero();
-  return done_at() + kToDisk + agreed;
+  return done_at() + agreed + (path == EtcdModel::Path::log ? kToDisk : Duration::zero());
 }
 
 void EtcdNode::leave(const std::shared_ptr<Wire>& wire) {
   for (const auto& [call, place] : static_cast<Client&>(*wire->session).watches) {
     watches_.erase(place);
   }
+  std::erase_if(waiting_, [&](const auto& one) { return one.first == wire; });
 }
 
 void EtcdNode::break_all() {
   StoreServer::break_all();
   watches_.clear();
+  waiting_.clear();
   looks_at_ = TimePoint::max();
 }
 
@@ -126,6 +156,7 @@ void EtcdNode::look_at(TimePoint when) {
     if (frozen()) return look_at(when + kLookEvery);
     data_.expire(when);
     tell_watchers();
+    for (const auto& [wire, renewal] : std::exchange(waiting_, {})) reply(wire, renewal, true);
     await_expiry();
   });
 }

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "simulate/etcd/link.h"
@@ -24,7 +26,7 @@ class EtcdNode final : public StoreServer {
   bool fail_over() override;
   /// It never does.
   bool evict(bool /*only_volatile*/) override { return false; }
-  std::vector<std::string> keys() const override { return data_.names(); }
+  std::vector<std::string> keys() const override;
 
  private:
   struct Client;
@@ -41,14 +43,16 @@ class EtcdNode final : public StoreServer {
   void break_all() override;
 
   void execute(const std::shared_ptr<Wire>& wire, const Frame& frame);
+  /// `changed`: what is answered has just become known by a change.
+  void reply(const std::shared_ptr<Wire>& wire, const Frame& frame, bool changed);
   void watch(const std::shared_ptr<Wire>& wire, const Frame& frame);
   /// The watchers of keys that were deleted.
   void tell_watchers();
   void lead();
   void await_expiry();
   void look_at(TimePoint when);
-  /// When a change is on the disks of most members.
-  TimePoint committed_at();
+  /// When a call of this kind that is executed now can be answered.
+  TimePoint ready_at(EtcdModel::Path path);
   /// By the clock that counts the times of leases.
   TimePoint its_now() const { return clock.now(world_.now()); }
 
@@ -56,6 +60,8 @@ class EtcdNode final : public StoreServer {
   EtcdModel data_;
   Watches watches_;                        ///< by key
   TimePoint looks_at_ = TimePoint::max();  ///< for expired leases
+  /// Renewals that wait until it has looked, and those behind them on their streams.
+  std::deque<std::pair<std::shared_ptr<Wire>, Frame>> waiting_;
 };
 
 }  // namespace lockbench::simulate

@@ -156,10 +156,13 @@ LeaseQueueLock::LeaseQueueLock(const Context& context)
 
 LeaseQueueLock::~LeaseQueueLock() {
   try {
-    std::set<std::shared_ptr<Session>> all;
-    for (const auto& [seconds, session] : sessions_) all.insert(session);
-    for (const auto& [token, place] : held_) all.insert(place.session);
-    for (const auto& session : all) end(*session, {}, {});
+    // In the order of their leases, so that a simulation is the same each time.
+    std::set<std::pair<LeaseId, std::shared_ptr<Session>>> all;
+    for (const auto& [seconds, session] : sessions_) all.emplace(session->leases.front(), session);
+    for (const auto& [token, place] : held_) {
+      all.emplace(place.session->leases.front(), place.session);
+    }
+    for (const auto& [lease, session] : all) end(*session, {}, {});
   } catch (...) {  // NOLINT(bugprone-empty-catch): a destructor never throws, whatever gRPC does
     // Remaining keys expire with their leases.
   }

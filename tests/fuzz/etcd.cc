@@ -25,7 +25,10 @@ void read_messages(std::string_view bytes) {
     }
   }
   if (const auto range = message_in<etcdserverpb::RangeResponse>(bytes)) {
-    static_cast<void>(etcd::read_keys(*range));
+    const auto asked = etcd::newest("lock/", 2);
+    if (const auto found = etcd::read_keys(asked.request_range(), *range)) {
+      require(found->size() <= 2);
+    }
   }
   if (const auto lease = message_in<etcdserverpb::LeaseGrantResponse>(bytes)) {
     if (const auto granted = etcd::read_grant(*lease)) require(granted->ttl > Duration::zero());

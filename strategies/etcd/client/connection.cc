@@ -252,7 +252,11 @@ StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std:
   request.set_sort_order(etcdserverpb::RangeRequest::ASCEND);
   request.set_keys_only(true);
   etcdserverpb::RangeResponse response;
-  return call(kRange, lock, stop, request, response).map([&](bool) { return read_keys(response); });
+  const auto done = call(kRange, lock, stop, request, response);
+  if (!done) return tl::unexpected(done.error());
+  auto found = read_keys(request, response);
+  if (!found) return not_understood("Range", "keys of the prefix");
+  return *std::move(found);
 }
 
 StoreResult<std::optional<Key>> Connection::read(std::string_view lock, const std::string& key,
@@ -260,10 +264,12 @@ StoreResult<std::optional<Key>> Connection::read(std::string_view lock, const st
   etcdserverpb::RangeRequest request;
   request.set_key(key);
   etcdserverpb::RangeResponse response;
-  return call(kRange, lock, stop, request, response).map([&](bool) {
-    std::vector<Key> found = read_keys(response);
-    return found.empty() ? std::optional<Key>() : std::optional(std::move(found.front()));
-  });
+  const auto done = call(kRange, lock, stop, request, response);
+  if (!done) return tl::unexpected(done.error());
+  auto found = read_keys(request, response);
+  if (!found) return not_understood("Range", "the key");
+  if (found->empty()) return std::nullopt;
+  return std::move(found->front());
 }
 
 StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,

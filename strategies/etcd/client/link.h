@@ -52,7 +52,7 @@ class Link {
 };
 
 /// Opens links: those of gRPC here, those of a simulation in another. A run's Services may provide
-/// one.
+/// one. Many threads call open() at once.
 class Links {
  public:
   struct Order {

@@ -21,16 +21,6 @@ Compare creation(Compare::CompareResult result, const std::string& key, std::int
   return compare;
 }
 
-bool fits(const RangeRequest& asked, const std::vector<Key>& found) {
-  const bool many = !asked.range_end().empty();
-  const auto most = static_cast<std::size_t>(many ? asked.limit() : 1);
-  const std::int64_t last = asked.max_create_revision();
-  return found.size() <= most && std::ranges::all_of(found, [&](const Key& key) {
-           return key.created > 0 && (last == 0 || key.created <= last) &&
-                  (many ? key.name.starts_with(asked.key()) : key.name == asked.key());
-         });
-}
-
 ResponseOp::ResponseCase answer_to(RequestOp::RequestCase asked) {
   if (asked == RequestOp::kRequestPut) return ResponseOp::kResponsePut;
   return asked == RequestOp::kRequestDeleteRange ? ResponseOp::kResponseDeleteRange
@@ -115,11 +105,18 @@ std::string end_of_prefix(std::string prefix) {
   return prefix;
 }
 
-std::vector<Key> read_keys(const etcdserverpb::RangeResponse& response) {
+std::optional<std::vector<Key>> read_keys(const RangeRequest& asked,
+                                          const etcdserverpb::RangeResponse& response) {
+  const bool many = !asked.range_end().empty();
+  const std::int64_t most = many ? asked.limit() : 1, last = asked.max_create_revision();
+  if (most > 0 && response.kvs_size() > most) return std::nullopt;
   std::vector<Key> keys;
   for (const etcdserverpb::KeyValue& found : response.kvs()) {
+    const std::int64_t created = found.create_revision();
+    const bool named = many ? found.key().starts_with(asked.key()) : found.key() == asked.key();
+    if (!named || created <= 0 || (last > 0 && created > last)) return std::nullopt;
     keys.push_back({.name = found.key(),
-                    .created = found.create_revision(),
+                    .created = created,
                     .lease = found.lease(),
                     .changed = found.mod_revision(),
                     .value = found.value()});
@@ -137,8 +134,9 @@ std::optional<TxnResult> read_txn(const Txn& txn, const etcdserverpb::TxnRespons
   for (std::size_t i = 0; i < done.size(); ++i) {
     const ResponseOp& answer = answers[static_cast<int>(i)];
     if (answer.response_case() != answer_to(done[i].request_case())) return std::nullopt;
-    result.found.push_back(read_keys(answer.response_range()));
-    if (!fits(done[i].request_range(), result.found.back())) return std::nullopt;
+    auto found = read_keys(done[i].request_range(), answer.response_range());
+    if (!found) return std::nullopt;
+    result.found.push_back(*std::move(found));
   }
   return result;
 }

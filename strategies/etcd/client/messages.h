@@ -59,7 +59,9 @@ etcdserverpb::RequestOp remove(const std::string& key);
 /// The end of the range of all keys with this prefix, whose last byte must not be 0xff.
 std::string end_of_prefix(std::string prefix);
 
-std::vector<Key> read_keys(const etcdserverpb::RangeResponse& response);
+/// Keys of the request's range, at most as many as it asks for.
+std::optional<std::vector<Key>> read_keys(const etcdserverpb::RangeRequest& asked,
+                                          const etcdserverpb::RangeResponse& response);
 /// An answer for each operation that was done, of its kind and within its bounds.
 std::optional<TxnResult> read_txn(const Txn& txn, const etcdserverpb::TxnResponse& response);
 std::optional<GrantedLease> read_grant(const etcdserverpb::LeaseGrantResponse& response);

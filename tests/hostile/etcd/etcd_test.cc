@@ -6,12 +6,14 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "strategies/etcd/client/connection.h"
 #include "strategies/etcd/client/rpc.grpc.pb.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fiber_lock.h"
@@ -232,6 +234,31 @@ bool was_granted(const HostileEtcd& etcd, bool observed) {
   if (!last.has_response_range()) return last.has_response_put();  // chubby's guard
   const auto& found = last.response_range().kvs();
   return found.size() == 1 && found[0].key() == etcd.key() && found[0].create_revision() > 0;
+}
+
+TEST(HostileEtcdRead, TakesNoOtherKey) {
+  const auto read = [](std::initializer_list<const char*> names, std::int64_t created) {
+    const HostileEtcd server({.change =
+                                  [&](Message& message) {
+                                    auto& range =
+                                        dynamic_cast<etcdserverpb::RangeResponse&>(message);
+                                    for (const char* const name : names) {
+                                      auto& found = *range.add_kvs();
+                                      found.set_key(name);
+                                      found.set_create_revision(created);
+                                    }
+                                  }},
+                             1);
+    const auto env = make_system_env(1);
+    etcd::Connection connection(etcd::parse_endpoint(server.url()).value(), kPatience, *env);
+    const auto found = connection.read({}, "k");
+    return found ? (*found ? (*found)->name : "none") : found.error().message;
+  };
+  EXPECT_EQ(read({"k"}, 1), "k");
+  EXPECT_EQ(read({}, 1), "none");
+  EXPECT_TRUE(read({"other"}, 1).ends_with("expected the key"));
+  EXPECT_TRUE(read({"k", "k"}, 1).ends_with("expected the key"));
+  EXPECT_TRUE(read({"k"}, 0).ends_with("expected the key"));
 }
 
 class HostileEtcdTest : public testing::TestWithParam<const Descriptor*> {};

@@ -6,11 +6,13 @@
 #include <set>
 
 #include "simulate/etcd/model.h"
+#include "simulate/etcd/node.h"
 #include "strategies/etcd/client/link.h"
 #include "strategies/random.h"
 #include "tests/support/eventually.h"
 #include "tests/support/must.h"
 #include "tests/support/servers.h"
+#include "tests/support/virtual_time.h"
 
 namespace lockbench::simulate {
 namespace {
@@ -74,6 +76,11 @@ class EtcdPlayer {
   }
 
  private:
+  struct Connection : etcd::Connection {
+    using etcd::Connection::call;
+    using etcd::Connection::Connection;
+  };
+
   std::size_t below(std::size_t count) { return random_() % count; }
   std::string prefix() { return below(2) == 0 ? "a/" : "b/"; }
   // Few enough for a stable order of keys of one revision.
@@ -157,8 +164,12 @@ class EtcdPlayer {
     return format_duration(granted->ttl);
   }
   std::string revoke() {
-    const auto revoked = etcd_.revoke_lease(lease(), {});
-    return revoked ? "revoked" : "refused";
+    etcdserverpb::LeaseRevokeRequest request;
+    request.set_id(lease());
+    etcdserverpb::LeaseRevokeResponse response;
+    const auto revoked = etcd_.call(etcd::kLeaseRevoke, {}, {}, request, response);
+    if (!revoked) return "refused";
+    return *revoked ? "revoked" : "no such lease";
   }
 
   static std::string text_of(const StoreResult<std::int64_t>& deleted) {
@@ -175,7 +186,7 @@ class EtcdPlayer {
   }
 
   const std::unique_ptr<Env> env_ = make_system_env(1);
-  etcd::Connection etcd_;
+  Connection etcd_;
   Random random_{20261130};
   std::vector<etcd::LeaseId> leases_;
   std::int64_t first_ = 0, revision_ = 0;  ///< of the store
@@ -185,6 +196,7 @@ TEST(EtcdFidelity, TwentyThousandRandomCommandsGetTheAnswersOfARealServer) {
   const auto server = test::must(testbed::start_etcd(test::shared_testbed()));
   ModelLinks links;
   EtcdPlayer model("etcd://model:1", links), real(server->url(), etcd::Links::real());
+  // The real one writes each change to its disk before the next: more would take minutes.
   constexpr int kCommands = 20'000;
   std::set<std::string> different;
   for (int i = 0; i < kCommands; ++i) {
@@ -194,7 +206,60 @@ TEST(EtcdFidelity, TwentyThousandRandomCommandsGetTheAnswersOfARealServer) {
   }
   EXPECT_GT(different.size(), 1000U);
   EXPECT_TRUE(different.contains("a lease is gone"));
+  EXPECT_TRUE(different.contains("no such lease"));
   EXPECT_FALSE(different.contains("refused"));
+}
+
+/// What a client sees of a lease that is renewed once and then ends.
+std::string end_of_a_lease(etcd::Links& links, Env& env, const std::string& url) {
+  const etcd::Endpoint endpoint = test::must(etcd::parse_endpoint(url));
+  etcd::Connection client(endpoint, test::kPatience, env, links);
+  const auto lease = client.grant_lease(1, {}).value();
+  const etcd::Txn txn{.then = {etcd::put("lease/a", lease.id), etcd::put("lease/b", lease.id)}};
+  const bool put = client.transact({}, txn).value().has_value();
+  std::shared_ptr<etcd::Completions> completions;
+  const etcd::Limits limits{{}, test::kPatience};
+  const auto link = links
+                        .open({.member = endpoint.hosts.front(),
+                               .endpoint = endpoint,
+                               .limits = limits,
+                               .env = env,
+                               .completions = completions})
+                        .value();
+  const auto stream = link->make_stream(etcd::kLeaseKeepAlive.name, {}, Duration::max());
+  bool open = stream->begin(limits);
+  const auto renew = [&] {
+    etcdserverpb::LeaseKeepAliveRequest request;
+    request.set_id(lease.id);
+    open = open && stream->write(request, limits) && stream->read(limits);
+    return static_cast<const etcdserverpb::LeaseKeepAliveResponse&>(stream->response()).ttl();
+  };
+  const TimePoint asked_at = env.now();
+  const std::int64_t renewed = renew();
+  const bool gone = client.await_deletion({}, "lease/a", asked_at + test::kPatience, {}).value();
+  const bool in_time = env.now() - asked_at >= lease.ttl;
+  const std::size_t left = client.list({}, "lease/").value().size();
+  const std::int64_t late = renew();
+  const bool put_late = client.transact({}, txn).value().has_value();
+  return fmt::format("{} {} {} {} {} {} {} {} {}", format_duration(lease.ttl), put, renewed, gone,
+                     in_time, left, late, put_late, open);
+}
+
+TEST(EtcdFidelity, ALeaseEndsAsAtARealServer) {
+  const auto server = test::must(testbed::start_etcd(test::shared_testbed()));
+  const auto env = make_system_env(1);
+  const std::string real = end_of_a_lease(etcd::Links::real(), *env, server->url());
+  test::on_virtual_time([&] {
+    World world{1, {}};
+    Network network{world, {}};
+    EtcdNode node(world, network, 0, kLocalRegion, 1);
+    const std::vector<Server*> servers{&node};
+    Host host(world, 1, kLocalRegion, Clock(), {});
+    SimulatedLinks links(std::make_shared<SimulatedDialer>(host, network, servers));
+    HostEnv host_env(host, 1, false);
+    EXPECT_EQ(end_of_a_lease(links, host_env, "etcd://etcd-0:2379"), real);
+  });
+  EXPECT_EQ(real, "1s true 1 true true 0 0 false true");
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 
 #include "simulate/etcd/link.h"
 #include "simulate/etcd/model.h"
+#include "simulate/etcd/node.h"
 #include "simulate/hunt.h"
+#include "strategies/etcd/lock.h"
+#include "tests/support/virtual_time.h"
 #include "tests/unit/simulate/plans.h"
 
 namespace lockbench::simulate {
@@ -110,10 +113,33 @@ TEST_F(Etcd, ALeaseEndsWithItsKeysUnlessItIsKeptAlive) {
   EXPECT_EQ(model_.revision(), 4);
   EXPECT_EQ(keep_alive(lease), 0);
   EXPECT_EQ(model_.next_expiry(), now_ + 1500ms);
-  // Too late, though nobody has looked yet.
+  // Too late: answered once the leader has looked.
   now_ += 1500ms;
+  etcdserverpb::LeaseKeepAliveRequest late;
+  late.set_id(other);
+  const auto answer = [&] {
+    return model_.execute(etcd::kLeaseKeepAlive.name, late.SerializeAsString(), now_);
+  };
+  EXPECT_TRUE(answer().waits);
+  EXPECT_THAT(model_.names(), ElementsAre("k/b", "k/c"));
+  model_.expire(now_);
+  EXPECT_FALSE(answer().waits);
   EXPECT_EQ(keep_alive(other), 0);
   EXPECT_THAT(model_.names(), ElementsAre("k/c"));
+}
+
+TEST_F(Etcd, OnlySerializableReadsNeedNoOtherMember) {
+  using Path = EtcdModel::Path;
+  const auto path = [&](const auto& method, const auto& request) {
+    return model_.execute(method.name, request.SerializeAsString(), now_).path;
+  };
+  etcdserverpb::RangeRequest range;
+  range.set_key("k");
+  EXPECT_EQ(path(etcd::kRange, range), Path::quorum);
+  range.set_serializable(true);
+  EXPECT_EQ(path(etcd::kRange, range), Path::here);
+  EXPECT_EQ(path(etcd::kTxn, etcd::to_request({.then = {etcd::get("k")}})), Path::quorum);
+  EXPECT_EQ(path(etcd::kTxn, etcd::to_request({.otherwise = {etcd::remove("k")}})), Path::log);
 }
 
 TEST_F(Etcd, WhatNamesALeaseThatIsGoneTakesNoEffect) {
@@ -180,6 +206,49 @@ TEST(SimulatedEtcd, ADeadClientsSessionEndsAfterItsTtl) {
   EXPECT_EQ(outcome.violations, 0U);
 }
 
+TEST(SimulatedEtcd, ARenewalThatComesTooLateWaitsForTheEndOfItsLease) {
+  test::on_virtual_time([] {
+    World world{1, {}};
+    Network network{world, {}};
+    EtcdNode node(world, network, 0, kLocalRegion, 1);
+    const std::vector<Server*> servers{&node};
+    Host host(world, 1, kLocalRegion, Clock(), {});
+    SimulatedLinks links(std::make_shared<SimulatedDialer>(host, network, servers));
+    HostEnv env(host, 1, false);
+    const etcd::Endpoint endpoint = test::must(etcd::parse_endpoint("etcd://etcd-0:2379"));
+    etcd::Connection client(endpoint, 5s, env, links);
+    const auto lease = client.grant_lease(1, {}).value();
+    const etcd::Txn txn{
+        .then = {etcd::put("lock/place/1", lease.id), etcd::put("lock/place/2", lease.id)}};
+    ASSERT_TRUE(client.transact({}, txn).value());
+    const auto longer = client.grant_lease(9, {}).value();
+    world.carrier().wait(nullptr, world.now() + 1s, {});
+    std::shared_ptr<etcd::Completions> none;
+    const etcd::Limits limits{{}, 5s};
+    const auto link = links
+                          .open({.member = endpoint.hosts.front(),
+                                 .endpoint = endpoint,
+                                 .limits = limits,
+                                 .env = env,
+                                 .completions = none})
+                          .value();
+    const auto stream = link->make_stream(etcd::kLeaseKeepAlive.name, {}, Duration::max());
+    for (const etcd::LeaseId id : {lease.id, longer.id}) {
+      etcdserverpb::LeaseKeepAliveRequest request;
+      request.set_id(id);
+      ASSERT_TRUE(stream->write(request, limits));
+    }
+    world.carrier().wait(nullptr, world.now() + 10ms, {});
+    EXPECT_THAT(node.keys(), ElementsAre("lock")) << "the leader has not looked yet";
+    for (const std::int64_t ttl : {0, 9}) {
+      ASSERT_TRUE(stream->read(limits));
+      EXPECT_EQ(static_cast<const etcdserverpb::LeaseKeepAliveResponse&>(stream->response()).ttl(),
+                ttl);
+    }
+    EXPECT_THAT(node.keys(), IsEmpty());
+  });
+}
+
 TEST(SimulatedEtcd, TellsItsCommands) {
   Plan plan = plan_for("etcd");
   plan.workload.duration = 1s;
@@ -187,22 +256,40 @@ TEST(SimulatedEtcd, TellsItsCommands) {
               AllOf(HasSubstr(" etcd-0 executes Txn "), HasSubstr(" etcd-0 executes Watch ")));
 }
 
-class SoundOnEtcd : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(All, SoundOnEtcd, testing::Values("etcd", "chubby", "etcd-observed-lease"),
-                         [](const auto& one) {
-                           std::string name = one.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+/// Its places are on no lease, and a release leaves them.
+class LeavesItsPlaces final : public etcd::LeaseQueueLock {
+ public:
+  using LeaseQueueLock::LeaseQueueLock;
 
-TEST_P(SoundOnEtcd, IsNotAccused) {
-  std::uint64_t sections = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const Verdict verdict = test::must(play(*find_strategy(GetParam()), {.seed = seed}));
-    EXPECT_FALSE(verdict.finding) << seed << ": " << verdict.finding->what;
-    sections += verdict.sections;
+ protected:
+  Looked enter(etcd::Place& place, const std::stop_token& stop) override {
+    const etcd::Txn txn{.then = {etcd::put(place.lock + "/" + place.token, 0)}};
+    const auto result = etcd().transact(place.lock, txn, stop);
+    if (!result) return tl::unexpected(result.error());
+    if (!*result) return std::nullopt;
+    place.revision = (*result)->revision;
+    return etcd::Standing{.granted = true, .fencing = static_cast<std::uint64_t>(place.revision)};
   }
-  EXPECT_GT(sections, 400U);
+  Looked look(const etcd::Place& /*place*/, const std::stop_token& /*stop*/) override {
+    return std::nullopt;
+  }
+  StoreResult<bool> leave(const etcd::Place& /*place*/, const std::stop_token& /*stop*/) override {
+    return true;
+  }
+};
+
+TEST(SimulatedEtcd, AHuntSeesAPlaceThatStaysAfterItsReleaseOrItsSession) {
+  Descriptor broken = *find_strategy("etcd");
+  broken.make = [](const Context& context) { return std::make_unique<LeavesItsPlaces>(context); };
+  int after_release = 0, after_ttl = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Verdict verdict = test::must(play(broken, {.seed = seed, .clients = 1}));
+    if (!verdict.finding || verdict.finding->oracle != Oracle::left_behind) continue;
+    const bool late = verdict.finding->what.ends_with("after its TTL");
+    ++(late ? after_ttl : after_release);
+  }
+  EXPECT_GT(after_release, 0);
+  EXPECT_GT(after_ttl, 0);
 }
 
 }  // namespace
