@@ -196,7 +196,7 @@ TEST(EtcdFidelity, TwentyThousandRandomCommandsGetTheAnswersOfARealServer) {
   const auto server = test::must(testbed::start_etcd(test::shared_testbed()));
   ModelLinks links;
   EtcdPlayer model("etcd://model:1", links), real(server->url(), etcd::Links::real());
-  // The real one writes each change to its disk before the next: more would take minutes.
+  // The real one writes each change to its disk before the next: more would take a minute.
   constexpr int kCommands = 20'000;
   std::set<std::string> different;
   for (int i = 0; i < kCommands; ++i) {

@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 
 struct Linked : Stage {
   std::unique_ptr<etcd::Link> open() {
-    SimulatedLinks links(std::make_shared<SimulatedDialer>(host, network, servers));
     const HostPort member{"puppet", 1};
     const etcd::Limits limits{.longest = 5s};
     std::shared_ptr<etcd::Completions> completions;
@@ -38,6 +37,7 @@ struct Linked : Stage {
                                world.now() + after);
   }
 
+  SimulatedLinks links{std::make_shared<SimulatedDialer>(host, network, servers)};
   HostEnv env{host, 1, false};
   const etcd::Endpoint endpoint{};
   etcdserverpb::LeaseGrantResponse response;
