@@ -37,6 +37,7 @@ class Painter {
   Painter(const Descriptor& strategy, std::uint64_t seed)
       : traits_(strategy.traits),
         has_databases_(strategy.backend == "redis"),
+        members_agree_(store_traits(strategy.backend).members_agree),
         random_(seed, kScene) {
     scene_.plan.strategy = &strategy;
   }
@@ -120,6 +121,9 @@ class Painter {
       load().strategy.wait_replicas = redis.replicas;
     } else if (far_behind) {
       redis.lag = DurationDistribution::constant(200ms);
+      // Clients of a member that is behind take several times as long to come to the front of a
+      // queue: if all give up sooner, nobody is granted the lock.
+      if (members_agree_) load().acquire_timeout = std::max<Duration>(load().acquire_timeout, 5s);
     }
   }
 
@@ -160,6 +164,7 @@ class Painter {
 
   const Traits& traits_;
   const bool has_databases_;
+  const bool members_agree_;
   Random random_;
   Scene scene_;
 };

@@ -61,7 +61,7 @@ class HuntedLock final : public LockStrategy {
     LockStrategy& lock = *locks_[place->database];
     AcquireResult result = lock.acquire(own);
     if (!result.lease) {
-      judge_.gave_up(client_, place->key);
+      judge_.gave_up(client_, place->key, result.outcome);
       return result;
     }
     judge_.granted(client_, place->key, *result.lease);

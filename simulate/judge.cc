@@ -154,9 +154,11 @@ void Judge::asks(int client, int key, const std::string& name) {
   lock(key).view.asks(now());
 }
 
-void Judge::gave_up(int client, int key) {
+void Judge::gave_up(int client, int key, AcquireOutcome outcome) {
   check_free(key);
-  if (!calm_since(now())) may_be_kept(key);
+  const bool in_doubt = outcome == AcquireOutcome::unknown;
+  if (in_doubt || !calm_since(now())) may_be_kept(key);
+  if (in_doubt) lock(key).released = false;
   lock(key).view.gave_up(now());
   claims_.erase({client, key});
 }

@@ -57,7 +57,7 @@ class Judge final : public Watcher {
 
   // What clients do with the locks. `name`: the lock's, in its database.
   void asks(int client, int key, const std::string& name);
-  void gave_up(int client, int key);
+  void gave_up(int client, int key, AcquireOutcome outcome);
   void granted(int client, int key, const Lease& lease);
   /// Before the release.
   void leaves(int client, int key);

@@ -85,7 +85,16 @@ bool ZookeeperNode::take(const std::shared_ptr<Wire>& wire, std::string_view byt
 }
 
 void ZookeeperNode::leave(const std::shared_ptr<Wire>& wire) {
-  const Client& client = *client_of(wire);
+  Client& client = *client_of(wire);
+  // What has arrived is carried out, though nobody waits for the answer.
+  while (const auto packet = client.number == 0 ? std::nullopt : client.next()) {
+    const auto request = ZookeeperRequest::read(*packet);
+    if (!request || !request->is_agreed()) continue;
+    later(world_.now(), [this, request = *request,
+                         origin = Origin{client.number, client.member, client.session}] {
+      submit(request, origin);
+    });
+  }
   connections_.erase(client.number);
   members_[client.member].tree.forget(client.number);
   Session* const session = find_session(client.session);

@@ -65,8 +65,7 @@ Session::Wrong Session::take(std::string_view packet, TimePoint now) {
     case Xid::kPing:
       if (!ping_ || ping_->end) return "it answered a ping that nobody sent";
       ping_->end = CommandEnd::answered;
-      confirm(ping_->sent_at);
-      return std::nullopt;
+      return confirm_in_time(ping_->sent_at, now);
     case Xid::kAuth:
       if (header->code != Code::ok) end(now, describe(header->code));
       return std::nullopt;
@@ -102,8 +101,7 @@ Session::Wrong Session::take_answer(const Header& header, Reader& from, TimePoin
     return std::nullopt;
   }
   if (header.code == Code::session_moved) return describe(header.code);
-  confirm(pending.batch->sent_at);
-  return std::nullopt;
+  return confirm_in_time(pending.batch->sent_at, now);
 }
 
 void Session::on_node(const NodeEvent& event, TimePoint now) {
@@ -180,6 +178,14 @@ void Session::confirm(TimePoint sent_at) {
   silent_ = false;
   for (const Bound& bound : bound_) bound.state->extend(contact_ + timeout_, contact_);
 }
+
+Session::Wrong Session::confirm_in_time(TimePoint sent_at, TimePoint now) {
+  if (is_stale(now)) return "its answer came too late to prove the session";
+  confirm(sent_at);
+  return std::nullopt;
+}
+
+bool Session::is_stale(TimePoint now) const { return now - contact_ >= timeout_ * 2 / 3; }
 
 void Session::wake() {
   awaited_ = false;

@@ -211,6 +211,7 @@ StoreResult<std::vector<Reply>> Session::exchange(std::span<const Request> reque
   Lock lock(mutex_);
   const InCall call(*this, lock);
   look(lock, env_);
+  if (state_ == State::connected && is_stale(env_.now())) lose("no answer for too long");
   if (state_ == State::connecting) {
     await(lock, stop, [this] { return state_ != State::connecting; });
   }

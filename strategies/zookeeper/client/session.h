@@ -221,6 +221,12 @@ class Session {
   void give_up_pending(std::string_view why);
   void end(TimePoint now, std::string_view why);
   void confirm(TimePoint sent_at);
+  /// Likewise, by an answer of a member that need not be the leader.
+  Wrong confirm_in_time(TimePoint sent_at, TimePoint now);
+  /// Whether only a greeting, which asks the leader, can prove the session. A follower learns late
+  /// that the session has ended, and the leader late what a follower has heard: by half a tick, at
+  /// most a quarter of the timeout. ZooKeeper's own client gives its connection up then, too.
+  bool is_stale(TimePoint now) const;
   void wake();
   void watch_for_events();
   /// How often a live session is attended.

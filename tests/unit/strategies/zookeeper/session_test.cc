@@ -66,6 +66,9 @@ class FakeEnsemble {
          text(path));
   }
   void cut() { latest_->open = false; }
+  /// What the latest connection sent while its server did not answer.
+  void answer_waiting() { serve(*latest_); }
+  int greetings() const { return greetings_; }
 
   static constexpr std::int32_t kExists = 3, kGetData = 4, kPing = 11, kCreate2 = 15, kAuth = 100,
                                 kSetWatches = 101, kClose = -11;
@@ -152,6 +155,7 @@ class FakeEnsemble {
   }
 
   void greet(Wire& wire, const std::string& packet) {
+    ++greetings_;
     std::int64_t id = number_at(packet, 16, 8);
     const Duration asked = std::chrono::milliseconds(number_at(packet, 12, 4));
     const bool begins = id == 0;
@@ -192,7 +196,7 @@ class FakeEnsemble {
   std::shared_ptr<Wire> latest_;
   std::string host_;
   std::int64_t transactions_ = 100;
-  int waits_ = 0;
+  int waits_ = 0, greetings_ = 0;
 };
 
 /// A session on simulated time; between its calls the test acts as its keeper.
@@ -289,6 +293,31 @@ TEST_F(SessionTest, AfterATimeAsleepItsBeliefIsOver) {
   clock_.advance(kTtl);
   EXPECT_FALSE(lease->valid_at(clock_.now()));
   EXPECT_EQ(session_->bind("/l"), nullptr) << "it may have ended meanwhile";
+}
+
+/// A follower answers until it learns that the leader has ended the session.
+TEST_F(SessionTest, AfterTwoThirdsOfItsTimeoutOnlyAGreetingProvesIt) {
+  connect();
+  const auto lease = lease_on("/l");
+  const TimePoint ends = lease->valid_until();
+  session_->keep(keepers_);
+  clock_.advance(kTtl / 3);
+  ensemble_.server("one").answers = false;
+  session_->keep(keepers_);  // sends a ping
+  ensemble_.server("one").answers = true;
+  clock_.advance(kTtl / 3);
+  ensemble_.answer_waiting();
+  ensemble_.server("one").listens = false;
+  session_->keep(keepers_);
+  EXPECT_FALSE(session_->connected());
+  EXPECT_EQ(lease->valid_until(), ends);
+  ensemble_.server("one").listens = true;
+  keep_for(milliseconds(500));
+  EXPECT_TRUE(session_->connected());
+  EXPECT_GT(lease->valid_until(), ends);
+  clock_.advance(kTtl * 2 / 3);
+  EXPECT_TRUE(call(Request::Kind::exists, "/l")) << "in a new connection";
+  EXPECT_EQ(ensemble_.greetings(), 3);
 }
 
 TEST_F(SessionTest, AWatchedNodeOrALostConnectionWakesTheWaiter) {
