@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "deployment/private_store.h"
+#include "deployment/sql_store.h"
 #include "strategies/mysql/client/session.h"
 #include "strategies/store.h"
 #include "testbed/process/parallel.h"
@@ -12,16 +12,11 @@
 namespace lockbench::deployment {
 namespace {
 
-using mysql::Answer;
-
-class MysqlStore : public PrivateStore {
+class MysqlStore : public SqlStore {
  public:
   MysqlStore(testbed::Testbed& host, const StoreRequest& request)
-      : PrivateStore("mysql", request.setup != Setup::volatile_) {
-    // Enough for hazards, which have few clients.
-    constexpr std::uint32_t kFewClients = 200;
-    testbed::MysqlOptions options{.max_clients =
-                                      request.setup == Setup::load ? request.clients : kFewClients};
+      : SqlStore("mysql", request.setup != Setup::volatile_) {
+    testbed::MysqlOptions options{.max_clients = room_for(request)};
     options.tls = host.tls();
     options.clock = clock_for(host, request.setup);
     add(testbed::start_mariadb(host, options));
@@ -62,52 +57,6 @@ class MysqlStore : public PrivateStore {
     }
   }
 
-  void begin_transaction() override {
-    transaction_ = open_session();
-    ask(*transaction_, "BEGIN");
-  }
-  /// Takes both kinds of locks: the other kind is free.
-  tl::expected<void, std::string> wait_in_transaction(const std::string& key) override {
-    constexpr int kSeconds = 10;
-    const auto named = call(*transaction_, fmt::format("SELECT GET_LOCK(?, {})", kSeconds),
-                            {mysql::lock_name(key)});
-    if (named && named->done() && named->value != "1") {
-      return tl::unexpected<std::string>("the server ended the wait for the lock");
-    }
-    const std::string row =
-        fmt::format("SELECT 1 FROM {}.lock_row WHERE name = ? FOR UPDATE", schema_of_key(key));
-    const auto locked = named ? call(*transaction_, row, {key}) : named;
-    if (locked && locked->done()) return {};
-    if (locked && locked->kind == Answer::Kind::lock_not_available) {
-      return tl::unexpected<std::string>("Lock wait timeout exceeded");
-    }
-    if (locked) throw Failure("the server ended the session of the waiting transaction");
-    if (locked.error().kind != StoreError::Kind::rejected) {
-      throw Failure("the waiting transaction: " + locked.error().message);
-    }
-    return tl::unexpected(locked.error().message);
-  }
-  bool commit_transaction() override {
-    const auto answer = call(*transaction_, "COMMIT");
-    return answer && answer->done();
-  }
-
-  /// The server reads no end of the connection while it works.
-  void abandon_statement(const std::string& mark, std::chrono::seconds time) override {
-    const auto session = open_session();
-    need(session->connect());
-    std::stop_source stop;
-    stop.request_stop();
-    const auto answer = session->call(
-        {.name = "deployment", .sql = fmt::format("SELECT SLEEP({}) /* {} */", time.count(), mark)},
-        {}, {}, {.wait_until = {}, .stop = stop.get_token()});
-    if (answer || answer.error().kind != StoreError::Kind::unanswered) {
-      throw Failure("the statement was not left behind");
-    }
-    if (!testbed::comes_true(std::chrono::seconds(1), [&] { return runs_statement(mark); })) {
-      throw Failure("the server ended the statement with its connection");
-    }
-  }
   bool runs_statement(const std::string& mark) override {
     return ask("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' AND "
                "ID <> CONNECTION_ID() AND INSTR(INFO, ?) > 0",
@@ -116,20 +65,23 @@ class MysqlStore : public PrivateStore {
   }
 
  private:
-  std::unique_ptr<mysql::Session> open_session() {
+  std::unique_ptr<sql::Session> make_session(Env& env) const override {
     return std::make_unique<mysql::Session>(*mysql::parse_endpoint(urls().front()),
-                                            std::chrono::seconds(10), *env_);
+                                            std::chrono::seconds(10), env);
   }
-  static StoreResult<Answer> call(mysql::Session& session, const std::string& sql,
-                                  const std::vector<std::string>& parameters = {}) {
-    return session.call({.name = "deployment", .sql = sql}, {}, parameters);
+  StoreResult<Answer> take_both(sql::Session& session, const std::string& key) const override {
+    constexpr int kSeconds = 10;
+    auto named =
+        call(session, fmt::format("SELECT GET_LOCK(?, {})", kSeconds), {mysql::lock_name(key)});
+    if (!named || !named->done()) return named;
+    if (named->value != "1") return Answer{.kind = Answer::Kind::lock_not_available};
+    return call(
+        session,
+        fmt::format("SELECT 1 FROM {}.lock_row WHERE name = ? FOR UPDATE", schema_of_key(key)),
+        {key});
   }
-  static Answer ask(mysql::Session& session, const std::string& sql,
-                    const std::vector<std::string>& parameters = {}) {
-    return need(call(session, sql, parameters));
-  }
-  Answer ask(const std::string& sql, const std::vector<std::string>& parameters = {}) {
-    return ask(*open_session(), sql, parameters);
+  std::string sleeping(std::chrono::seconds time) const override {
+    return fmt::format("SELECT SLEEP({})", time.count());
   }
   /// The server shows a row's lock only while somebody waits for it. Empty: nobody holds it.
   std::string holder_of_row(const std::string& key) {
@@ -168,9 +120,6 @@ class MysqlStore : public PrivateStore {
   void set(const std::string& name, long value) {
     ask(fmt::format("SET GLOBAL {} = {}", name, value));
   }
-
-  const std::unique_ptr<Env> env_ = make_system_env(0);
-  std::unique_ptr<mysql::Session> transaction_;
 };
 
 const PrivateStoreRegistration private_mysql({

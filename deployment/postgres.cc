@@ -2,26 +2,19 @@
 
 #include <algorithm>
 
-#include "deployment/private_store.h"
-#include "strategies/postgres/client/endpoint.h"
+#include "deployment/sql_store.h"
 #include "strategies/postgres/client/session.h"
 #include "testbed/servers/kinds.h"
 
 namespace lockbench::deployment {
 namespace {
 
-using postgres::Answer;
-
-/// Enough for hazards, which have few clients.
-constexpr std::uint32_t kFewClients = 200;
-
 /// One PostgreSQL, a primary with a replica, or one behind a pooler.
-class PostgresStore : public PrivateStore {
+class PostgresStore : public SqlStore {
  public:
   PostgresStore(testbed::Testbed& host, const StoreRequest& request)
-      : PrivateStore("postgres", request.setup != Setup::volatile_) {
-    testbed::PostgresOptions options{.max_clients = request.setup == Setup::load ? request.clients
-                                                                                 : kFewClients};
+      : SqlStore("postgres", request.setup != Setup::volatile_) {
+    testbed::PostgresOptions options{.max_clients = room_for(request)};
     if (host.tls() != nullptr && request.setup == Setup::pooled) {
       throw NotOffered("the pooler speaks no TLS here", NotStarted::Why::unplayable);
     }
@@ -84,43 +77,8 @@ class PostgresStore : public PrivateStore {
   }
 
   void begin_transaction() override {
-    transaction_ = open_session();
-    ask(*transaction_, "BEGIN");
-    ask(*transaction_, "SELECT txid_current()");
-  }
-  /// Takes both kinds of locks: the other kind is free.
-  tl::expected<void, std::string> wait_in_transaction(const std::string& key) override {
-    const std::string advisory =
-        fmt::format("SELECT pg_advisory_xact_lock({})", postgres::advisory_number(key));
-    const std::string row =
-        fmt::format("SELECT FROM {}.lock_row WHERE key = $1 FOR UPDATE", schema_of_key(key));
-    auto answer = transaction_->call(statement(advisory), {}, {});
-    if (answer && answer->done()) answer = transaction_->call(statement(row), {}, {&key, 1});
-    if (answer && answer->done()) return {};
-    if (answer && answer->kind == Answer::Kind::lock_not_available) {
-      return tl::unexpected<std::string>("canceling statement due to lock timeout");
-    }
-    if (answer) throw Failure("the server ended the session of the waiting transaction");
-    if (answer.error().kind != StoreError::Kind::rejected) {
-      throw Failure("the waiting transaction: " + answer.error().message);
-    }
-    return tl::unexpected(answer.error().message);
-  }
-  /// The server reads no end of the connection while it works, by default.
-  void abandon_statement(const std::string& mark, std::chrono::seconds time) override {
-    const auto session = open_session();
-    need(session->connect());
-    std::stop_source stop;
-    stop.request_stop();
-    const auto answer =
-        session->call(statement(fmt::format("SELECT pg_sleep({}) /* {} */", time.count(), mark)),
-                      {}, {}, {.wait_until = {}, .stop = stop.get_token()});
-    if (answer || answer.error().kind != StoreError::Kind::unanswered) {
-      throw Failure("the statement was not left behind");
-    }
-    if (!testbed::comes_true(std::chrono::seconds(1), [&] { return runs_statement(mark); })) {
-      throw Failure("the server ended the statement with its connection");
-    }
+    SqlStore::begin_transaction();
+    ask(transaction(), "SELECT txid_current()");
   }
   bool runs_statement(const std::string& mark) override {
     return ask("SELECT count(*) > 0 FROM pg_stat_activity WHERE state = 'active' AND "
@@ -129,26 +87,22 @@ class PostgresStore : public PrivateStore {
                .value == "t";
   }
 
-  bool commit_transaction() override {
-    const auto answer = transaction_->call(statement("COMMIT"), {}, {});
-    return answer && answer->done() && answer->tag == "COMMIT";
-  }
-
  private:
-  static postgres::Statement statement(const std::string& sql) {
-    return {.name = "deployment", .sql = sql, .how = postgres::Statement::How::once};
-  }
-
-  std::unique_ptr<postgres::Session> open_session() {
+  std::unique_ptr<sql::Session> make_session(Env& env) const override {
     return std::make_unique<postgres::Session>(*postgres::parse_endpoint(urls().front()),
-                                               std::chrono::seconds(10), *env_);
+                                               std::chrono::seconds(10), env);
   }
-  static Answer ask(postgres::Session& session, const std::string& sql,
-                    const std::vector<std::string>& parameters = {}) {
-    return need(session.call(statement(sql), {}, parameters));
+  StoreResult<Answer> take_both(sql::Session& session, const std::string& key) const override {
+    auto answer = call(
+        session, fmt::format("SELECT pg_advisory_xact_lock({})", postgres::advisory_number(key)));
+    if (!answer || !answer->done()) return answer;
+    return call(
+        session,
+        fmt::format("SELECT FROM {}.lock_row WHERE key = $1 FOR UPDATE", schema_of_key(key)),
+        {key});
   }
-  Answer ask(const std::string& sql, const std::vector<std::string>& parameters = {}) {
-    return ask(*open_session(), sql, parameters);
+  std::string sleeping(std::chrono::seconds time) const override {
+    return fmt::format("SELECT pg_sleep({})", time.count());
   }
 
   /// Returns when new sessions have the setting.
@@ -169,8 +123,6 @@ class PostgresStore : public PrivateStore {
   std::unique_ptr<testbed::Proxy> replication_;
   std::unique_ptr<testbed::Server> replica_, pooler_;
   bool failed_over_ = false;
-  const std::unique_ptr<Env> env_ = make_system_env(0);
-  std::unique_ptr<postgres::Session> transaction_;
 };
 
 const PrivateStoreRegistration private_postgres({

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "strategies/descriptor.h"
 #include "strategies/renewal.h"
@@ -140,12 +141,16 @@ class ConditionalLease : public TimedLease {
   const std::unique_ptr<VersionedStore> store_;
 };
 
-/// For Descriptor::make: such a lease on the first endpoint, by a Store that is made of it.
-template <class Kind, class Store, auto kParse>
+/// For Descriptor::make: such a lease on the first endpoint, by a Store that is made of it and of
+/// these services.
+template <class Kind, class Store, auto kParse, class... Shared>
 std::unique_ptr<LockStrategy> make_lease_on(const Context& context) {
-  return std::make_unique<Kind>(context, [endpoint = endpoints_of(context, kParse).front()](
+  return std::make_unique<Kind>(context, [endpoint = endpoints_of(context, kParse).front(),
+                                          shared = std::tie(context.services.get<Shared>()...)](
                                              const Timeouts& timeouts, Env& env) {
-    return std::make_unique<Store>(endpoint, timeouts, env);
+    return std::apply(
+        [&](Shared&... each) { return std::make_unique<Store>(endpoint, timeouts, env, each...); },
+        shared);
   });
 }
 

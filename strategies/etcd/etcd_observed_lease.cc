@@ -43,16 +43,6 @@ class Records : public VersionedStore {
   Connection etcd_;
 };
 
-class EtcdObservedLease : public ObservedLease {
- public:
-  explicit EtcdObservedLease(const Context& context)
-      : ObservedLease(context,
-                      [endpoint = endpoints_of(context, parse_endpoint).front(),
-                       &links = context.services.get<Links>()](const Timeouts& timeouts, Env& env) {
-                        return std::make_unique<Records>(endpoint, timeouts, env, links);
-                      }) {}
-};
-
 const Registration etcd_observed_lease(observed(
     {.name = "etcd-observed-lease",
      .backend = "etcd",
@@ -61,7 +51,7 @@ const Registration etcd_observed_lease(observed(
      .source = "client-go's leaderelection, whose records the API server keeps in etcd",
      .libraries = {{"Go", "k8s.io/client-go/tools/leaderelection (through the API server)",
                     "LeaseDuration = {ttl}, RenewDeadline, RetryPeriod", Reentry::none, true}},
-     .make = construct<EtcdObservedLease>,
+     .make = make_lease_on<ObservedLease, Records, parse_endpoint, Links>,
      .key_suffixes = {"", "/record"}},
     {"Range key/record", "Txn put key/record if it has not changed"}));
 

@@ -95,16 +95,6 @@ class Items : public VersionedStore {
   Connection memcached_;
 };
 
-class AddCas : public ConditionalLease {
- public:
-  explicit AddCas(const Context& context)
-      : ConditionalLease(context, [endpoint = endpoints_of(context, parse_endpoint).front(),
-                                   &dialer = context.services.get<Dialer>()](
-                                      const Timeouts& timeouts, Env& env) {
-          return std::make_unique<Items>(endpoint, timeouts, env, dialer);
-        }) {}
-};
-
 const Registration memcached_add_cas(with_known_hazards({
     .name = "memcached-add-cas",
     .backend = "memcached",
@@ -120,7 +110,7 @@ const Registration memcached_add_cas(with_known_hazards({
                .renew_check = OwnerCheck::atomic,
                .ttl_in_seconds = true,
                .kept_longer = kKeptLonger},
-    .make = construct<AddCas>,
+    .make = make_lease_on<ConditionalLease, Items, parse_endpoint, Dialer>,
 }));
 
 }  // namespace

@@ -4,11 +4,6 @@
 
 namespace lockbench::mysql {
 
-std::unique_ptr<sql::Session> make_session(const Context& context) {
-  return std::make_unique<Session>(endpoints_of(context, parse_endpoint).front(),
-                                   context.options.timeouts(), context.env);
-}
-
 Duration time_to_wait(Env& env, TimePoint deadline) {
   constexpr std::chrono::hours kLongest{24 * 365};
   const TimePoint now = env.now();

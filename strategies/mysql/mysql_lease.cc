@@ -27,7 +27,7 @@ class Rows : public VersionedStore {
         call("SELECT", "SELECT owner FROM lease WHERE name = ? AND lock_until > SYSDATE(6)", key,
              {key}, stop);
     if (!answer) return tl::unexpected(answer.error());
-    if (!answer->done()) return stayed_locked();
+    if (!answer->done()) return session_.stayed_locked();
     if (answer->rows == 0) return std::nullopt;
     if (answer->rows > 1) return session_.not_understood("one row at most", *answer);
     return VersionedItem{answer->value, answer->value};
@@ -56,7 +56,7 @@ class Rows : public VersionedStore {
     if (!answer) return tl::unexpected(answer.error());
     if (!answer->done()) {
       if (first) return false;
-      return stayed_locked();
+      return session_.stayed_locked();
     }
     // 2: an existing row was changed.
     if (answer->rows > 2) return session_.not_understood("one row at most", *answer);
@@ -64,40 +64,14 @@ class Rows : public VersionedStore {
   }
 
  private:
-  /// A statement that InnoDB has ended to break a deadlock took no effect: it is repeated.
   StoreResult<Answer> call(std::string_view name, const std::string& sql, std::string_view key,
                            const std::vector<std::string>& parameters,
                            const std::stop_token& stop) {
-    constexpr int kAttempts = 5;
-    if (auto ready = session_.use_schema(schema_of_key(key), key, stop); !ready) {
-      return tl::unexpected(std::move(ready.error()));
-    }
-    const Statement statement{.name = name, .sql = sql, .answered = name};
-    for (int attempt = 1;; ++attempt) {
-      auto answer = session_.call(statement, key, parameters, {.wait_until = {}, .stop = stop});
-      if (answer && answer->kind == Answer::Kind::session_over) {
-        return tl::unexpected(sql::to_grant(answer, session_).error());
-      }
-      const bool again = answer && answer->kind == Answer::Kind::deadlock;
-      if (!again || attempt == kAttempts) return answer;
-    }
-  }
-
-  tl::unexpected<StoreError> stayed_locked() const {
-    return failure_at(session_.display(), StoreError::Kind::rejected,
-                      "the row stayed locked too long");
+    return sql::call_alone(session_, {.name = name, .sql = sql, .answered = name},
+                           schema_of_key(key), key, parameters, stop);
   }
 
   Session session_;
-};
-
-class MysqlLease : public ConditionalLease {
- public:
-  explicit MysqlLease(const Context& context)
-      : ConditionalLease(context, [endpoint = endpoints_of(context, parse_endpoint).front()](
-                                      const Timeouts& timeouts, Env& env) {
-          return std::make_unique<Rows>(endpoint, timeouts, env);
-        }) {}
 };
 
 const Registration mysql_lease(with_known_hazards({
@@ -116,7 +90,7 @@ const Registration mysql_lease(with_known_hazards({
                .release_check = OwnerCheck::atomic,
                .renew_check = OwnerCheck::atomic,
                .renewable = true},
-    .make = construct<MysqlLease>,
+    .make = make_lease_on<ConditionalLease, Rows, parse_endpoint>,
 }));
 
 }  // namespace

@@ -49,8 +49,6 @@ class MysqlRow : public OnMysql<sql::RowLock> {
             .answered = "SELECT"};
   }
 
-  std::string schema_of(std::string_view key) const override { return schema_of_key(key); }
-
   StoreResult<Answer> lock(const AcquireRequest& request, bool may_wait) override {
     auto locked = RowLock::lock(request, may_wait);
     // To break a deadlock, InnoDB rolls the whole transaction back.
@@ -59,22 +57,16 @@ class MysqlRow : public OnMysql<sql::RowLock> {
   }
 };
 
-Descriptor in_transaction(Descriptor lock, Traits differs) {
-  lock.backend = "mysql";
-  return sql::in_transaction(std::move(lock), std::move(differs));
-}
-
-const Registration mysql_row(in_transaction(
+const Registration mysql_row(sql::in_transaction(
     {
         .name = "mysql-row",
+        .backend = "mysql",
         .summary =
             "SELECT ... FOR UPDATE on the key's row, in a transaction open as long as it is held",
         .acquire_commands = {"BEGIN (SAVEPOINT for a further lock)",
                              "SELECT ... FROM row WHERE key FOR UPDATE WAIT seconds, with "
                              "max_statement_time (NOWAIT without waiting)",
-                             "NEXTVAL fencing",
-                             "ROLLBACK (if not granted; to the savepoint of a further lock)"},
-        .release_commands = {"COMMIT (with the last lock of the client)"},
+                             "NEXTVAL fencing"},
         .source = "MariaDB documentation, \"FOR UPDATE\"",
         .libraries = {{"any", "every driver for MariaDB", "select ... for update in a transaction",
                        Reentry::uncounted}},
@@ -82,16 +74,15 @@ const Registration mysql_row(in_transaction(
     },
     {.fair = true, .waiting = {.kind = WaitKind::queue}, .waiting_choices = {}}));
 
-const Registration mysql_skip_locked(in_transaction(
+const Registration mysql_skip_locked(sql::in_transaction(
     {
         .name = "mysql-skip-locked",
+        .backend = "mysql",
         .summary = "SELECT ... FOR UPDATE SKIP LOCKED on the key's row, as queues in a table have "
                    "it: polls, and never waits at the server",
         .acquire_commands = {"BEGIN (SAVEPOINT for a further lock)",
                              "SELECT ... FROM row WHERE key FOR UPDATE SKIP LOCKED",
-                             "NEXTVAL fencing",
-                             "ROLLBACK (if not granted; to the savepoint of a further lock)"},
-        .release_commands = {"COMMIT (with the last lock of the client)"},
+                             "NEXTVAL fencing"},
         .source = "MariaDB documentation, SELECT, \"SKIP LOCKED\"",
         .make = construct<sql::SkipLocked<MysqlRow>>,
     },

@@ -1,21 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <stop_token>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "strategies/postgres/client/session.h"
 #include "strategies/sql/lock.h"
 
 namespace lockbench::postgres {
-
-using sql::Grant;
-using sql::to_grant;
-
-/// For sql::ServerQueueLock.
-std::unique_ptr<sql::Session> make_session(const Context& context);
 
 /// The value of lock_timeout for a wait until then, in milliseconds. 0 means for ever.
 std::int64_t lock_timeout(Env& env, TimePoint deadline);
@@ -25,13 +15,14 @@ std::int64_t lock_timeout(Env& env, TimePoint deadline);
 template <class Lock>
 class OnPostgres : public Lock {
  public:
-  explicit OnPostgres(const Context& context) : Lock(context, make_session) {}
+  explicit OnPostgres(const Context& context)
+      : Lock(context, sql::make_session<Session, parse_endpoint>) {}
 
  protected:
   Session& session() { return static_cast<Session&>(Lock::session()); }
 
   StoreResult<void> prepare(const AcquireRequest& request, bool may_wait) override {
-    auto ready = session().use_schema(schema_of_key(request.key), request.key, request.stop);
+    auto ready = Lock::prepare(request, may_wait);
     if (ready && may_wait) {
       ready = session().set_lock_timeout(lock_timeout(this->env(), request.deadline), request.key,
                                          request.stop);
@@ -39,12 +30,5 @@ class OnPostgres : public Lock {
     return ready;
   }
 };
-
-/// A statement on a session with or without a pooler. It is repeated a few times if its transaction
-/// was not serializable.
-StoreResult<Answer> call_once(Session& session, const Statement& statement,
-                              const std::string& schema, std::string_view key,
-                              const std::vector<std::string>& parameters,
-                              const std::stop_token& stop);
 
 }  // namespace lockbench::postgres

@@ -122,7 +122,7 @@ StoreResult<Answer> call_at(const Table& table, MakeStatement statement, const s
     parameters.push_back(
         std::to_string(std::chrono::floor<std::chrono::microseconds>(now).count()));
   }
-  return call_once(table.session, statement(at), schema, key, parameters, stop);
+  return sql::call_alone(table.session, statement(at), schema, key, parameters, stop);
 }
 
 /// Extends many leases with one statement for each schema, which is that of a run.
@@ -157,8 +157,7 @@ class LeaseRenewals : public RenewalChannel {
         }
       } else {
         failed_.insert(batch.owners.begin(), batch.owners.end());
-        failure_ = answer ? session_.display() + ": the rows stayed locked too long"
-                          : answer.error().message;
+        failure_ = (answer ? session_.stayed_locked().value() : answer.error()).message;
       }
     }
   }
@@ -250,8 +249,7 @@ class LeaseLock : public TimedLease {
     if (!answer) return tl::unexpected(answer.error());
     if (!answer->done()) {
       if (statement == form_.take) return false;
-      return failure_at(session_.display(), StoreError::Kind::rejected,
-                        "the row stayed locked too long");
+      return session_.stayed_locked();
     }
     if (answer->rows > 1) return session_.not_understood("one row at most", *answer);
     return answer->rows == 1;

@@ -65,10 +65,9 @@ class Rows : public VersionedStore {
                            std::vector<std::string> parameters, const std::stop_token& stop) {
     parameters.push_back(std::to_string(ceil_milliseconds(timeout_)));
     const std::string schema = schema_of_key(key);
-    auto answer = call_once(session_, statement(schema), schema, key, parameters, stop);
+    auto answer = sql::call_alone(session_, statement(schema), schema, key, parameters, stop);
     if (!answer || answer->done()) return answer;
-    return failure_at(session_.display(), StoreError::Kind::rejected,
-                      "the row stayed locked too long");
+    return session_.stayed_locked();
   }
 
   const Duration timeout_;

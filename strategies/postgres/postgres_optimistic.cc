@@ -42,7 +42,7 @@ class Optimistic : public LockStrategy {
                     "UPDATE {}.counted SET version = version + 1, value = $2::bigint "
                     "WHERE key = $1 AND version = $3::bigint",
                     lease.key, {lease.key, next, lease.token}, {});
-    // With a stricter isolation than the default, a change by another is an error.
+    // With a stricter isolation than the default, changes by others are errors.
     return to_release_result(
         written.map([](const Answer& answer) { return answer.done() && answer.rows == 1; }));
   }
@@ -72,18 +72,12 @@ class Optimistic : public LockStrategy {
   StoreResult<Answer> ask(std::string_view name, Sql sql, std::string_view key,
                           const std::vector<std::string>& parameters, const std::stop_token& stop) {
     const std::string schema = schema_of_key(key);
-    if (auto ready = session_.have_schema(schema, key, stop); !ready) {
-      return tl::unexpected(std::move(ready.error()));
-    }
-    auto answer = session_.call({.name = name,
-                                 .sql = fmt::format(sql, schema),
-                                 .how = Statement::How::once,
-                                 .answered = name},
-                                key, parameters, {.wait_until = {}, .stop = stop});
-    if (answer && answer->kind == Answer::Kind::session_over) {
-      return tl::unexpected(to_grant(answer, session_).error());
-    }
-    return answer;
+    return sql::call_alone(session_,
+                           {.name = name,
+                            .sql = fmt::format(sql, schema),
+                            .how = Statement::How::once,
+                            .answered = name},
+                           schema, key, parameters, stop);
   }
 
   Env& env_;

@@ -52,7 +52,6 @@ class Row : public OnPostgres<sql::RowLock> {
     return may_wait ? select_row : select_nowait;
   }
   static const Statement& skip_locked() { return select_skip_locked; }
-  std::string schema_of(std::string_view key) const override { return schema_of_key(key); }
 };
 
 /// pg_advisory_xact_lock, behind a transaction pooler too: nothing outlives the transaction, which
@@ -89,22 +88,16 @@ class AdvisoryXact : public OnPostgres<sql::TransactionLock> {
   }
 };
 
-Descriptor in_transaction(Descriptor lock, Traits differs) {
-  lock.backend = "postgres";
-  return sql::in_transaction(std::move(lock), std::move(differs));
-}
-
-const Registration postgres_row(in_transaction(
+const Registration postgres_row(sql::in_transaction(
     {
         .name = "postgres-row",
+        .backend = "postgres",
         .summary =
             "SELECT ... FOR UPDATE on the key's row, in a transaction open as long as it is held",
         .acquire_commands = {"set_config lock_timeout (when it changes)",
                              "BEGIN (SAVEPOINT for a further lock)",
                              "SELECT ... FROM row WHERE key FOR UPDATE (NOWAIT without waiting)",
-                             "nextval fencing",
-                             "ROLLBACK (if not granted; to the savepoint of a further lock)"},
-        .release_commands = {"COMMIT (with the last lock of the client)"},
+                             "nextval fencing"},
         .source = "PostgreSQL documentation, 13.3.2 \"Row-Level Locks\"",
         .libraries = {{"any", "every driver for PostgreSQL",
                        "select ... for update in a transaction", Reentry::uncounted}},
@@ -112,31 +105,29 @@ const Registration postgres_row(in_transaction(
     },
     {.fair = true, .waiting = {.kind = WaitKind::queue}, .waiting_choices = {}}));
 
-const Registration postgres_skip_locked(in_transaction(
+const Registration postgres_skip_locked(sql::in_transaction(
     {
         .name = "postgres-skip-locked",
+        .backend = "postgres",
         .summary = "SELECT ... FOR UPDATE SKIP LOCKED on the key's row, as queues in a table have "
                    "it: polls, and never waits at the server",
         .acquire_commands = {"BEGIN (SAVEPOINT for a further lock)",
                              "SELECT ... FROM row WHERE key FOR UPDATE SKIP LOCKED",
-                             "nextval fencing",
-                             "ROLLBACK (if not granted; to the savepoint of a further lock)"},
-        .release_commands = {"COMMIT (with the last lock of the client)"},
+                             "nextval fencing"},
         .source = "PostgreSQL documentation, SELECT, \"The Locking Clause\"",
         .make = construct<sql::SkipLocked<Row>>,
     },
     {}));
 
-const Registration postgres_advisory_xact(in_transaction(
+const Registration postgres_advisory_xact(sql::in_transaction(
     {
         .name = "postgres-advisory-xact",
+        .backend = "postgres",
         .summary = "pg_advisory_xact_lock in a transaction open as long as it is held: works "
                    "behind a transaction pooler",
         .acquire_commands = {"BEGIN (SAVEPOINT for a further lock), with SET LOCAL lock_timeout",
                              "pg_advisory_xact_lock hash(key), then nextval",
-                             "pg_try_advisory_xact_lock hash(key), then nextval (without waiting)",
-                             "ROLLBACK (if not granted; to the savepoint of a further lock)"},
-        .release_commands = {"COMMIT (with the last lock of the client)"},
+                             "pg_try_advisory_xact_lock hash(key), then nextval (without waiting)"},
         .source = "PostgreSQL documentation, 13.3.5 \"Advisory Locks\"",
         .libraries = {{"any", "every driver for PostgreSQL",
                        "select pg_advisory_xact_lock($1) in a transaction", Reentry::uncounted}},

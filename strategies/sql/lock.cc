@@ -53,6 +53,26 @@ AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
   return {.outcome = AcquireOutcome::acquired, .lease = lease_of(request, *grant), .attempts = 1};
 }
 
+StoreResult<Answer> call_alone(Session& session, const Statement& statement,
+                               const std::string& schema, std::string_view key,
+                               std::span<const std::string> parameters,
+                               const std::stop_token& stop) {
+  constexpr int kAttempts = 5;
+  if (auto ready = session.have_schema(schema, key, stop); !ready) {
+    return tl::unexpected(std::move(ready.error()));
+  }
+  for (int attempt = 1;; ++attempt) {
+    auto answer = session.call(statement, key, parameters, {.wait_until = {}, .stop = stop});
+    if (!answer) return answer;
+    if (answer->kind == Answer::Kind::session_over) {
+      return tl::unexpected(to_grant(answer, session).error());
+    }
+    const bool again =
+        answer->kind == Answer::Kind::not_serializable || answer->kind == Answer::Kind::deadlock;
+    if (!again || attempt == kAttempts) return answer;
+  }
+}
+
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session) {
   if (!answer) return tl::unexpected(answer.error());
   if (answer->kind == Answer::Kind::session_over) {
@@ -245,7 +265,7 @@ StoreResult<bool> RowLock::make_row(const AcquireRequest& request) {
   const Statement& insert = statements().insert;
   const auto made = [](const Answer&) { return true; };
   if (!holds_any()) return ask(session(), insert, request, {&key, 1}).map(made);
-  auto ready = rows_->use_schema(schema_of(request.key), request.key, request.stop);
+  auto ready = rows_->use_schema(schema_of_key(request.key), request.key, request.stop);
   return before_request(ready.and_then([&] {
     return ask(*rows_, insert, request, {&key, 1}).map(made);
   }));
@@ -258,6 +278,9 @@ Descriptor in_transaction(Descriptor lock, Traits differs) {
   differs.ends_with_connection = true;
   differs.reentrant = true;
   differs.fencing = true;
+  lock.acquire_commands.emplace_back(
+      "ROLLBACK (if not granted; to the savepoint of a further lock)");
+  lock.release_commands = {"COMMIT (with the last lock of the client)"};
   lock.traits = std::move(differs);
   return with_known_hazards(std::move(lock));
 }

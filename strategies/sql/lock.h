@@ -13,6 +13,7 @@
 
 #include "strategies/descriptor.h"
 #include "strategies/sql/session.h"
+#include "strategies/store.h"
 #include "strategies/waiting/retry.h"
 
 namespace lockbench::sql {
@@ -38,7 +39,9 @@ class ServerQueueLock : public LockStrategy {
 
  protected:
   /// Before each attempt: settings of the session, and its schema.
-  virtual StoreResult<void> prepare(const AcquireRequest& request, bool may_wait) = 0;
+  virtual StoreResult<void> prepare(const AcquireRequest& request, bool /*may_wait*/) {
+    return session_->use_schema(schema_of_key(request.key), request.key, request.stop);
+  }
   /// Waits for the lock if `may_wait`, after prepare().
   virtual StoreResult<Grant> take(const AcquireRequest& request, bool may_wait) = 0;
   /// Called after the session was granted the lock of `lease`.
@@ -57,6 +60,21 @@ class ServerQueueLock : public LockStrategy {
   Env& env_;
   const std::unique_ptr<Session> session_;
 };
+
+/// For ServerQueueLock: a session with the first server.
+template <class Kind, auto kParse>
+std::unique_ptr<Session> make_session(const Context& context) {
+  return std::make_unique<Kind>(endpoints_of(context, kParse).front(), context.options.timeouts(),
+                                context.env);
+}
+
+/// Calls a statement that is a transaction of its own, and names the schema or is on a session that
+/// uses it. It is repeated a few times if the server has ended it without effect: to break a
+/// deadlock, or as a stricter isolation than needed, a user's default, made it do.
+StoreResult<Answer> call_alone(Session& session, const Statement& statement,
+                               const std::string& schema, std::string_view key,
+                               std::span<const std::string> parameters,
+                               const std::stop_token& stop);
 
 /// Converts the answer of a statement that returns a fencing number if it is granted.
 StoreResult<Grant> to_grant(const StoreResult<Answer>& answer, Session& session);
@@ -160,7 +178,6 @@ class RowLock : public TransactionLock {
   virtual const Statements& statements() const = 0;
   /// Answers with 1: locked; 0: it is another's; or no row: there is none.
   virtual Statement select(const AcquireRequest& request, bool may_wait) const = 0;
-  virtual std::string schema_of(std::string_view key) const = 0;
 
   StoreResult<Answer> lock(const AcquireRequest& request, bool may_wait) override;
   /// The first client to use a key creates its row, in a transaction of its own: in the client's,
@@ -198,7 +215,8 @@ class SkipLocked : public Row {
   const WaitPolicy waiting_;
 };
 
-/// A descriptor of locks in transactions. `differs`: what is not as for all of them.
+/// A descriptor of locks in transactions, with the statements that end them. `differs`: what is not
+/// as for all of them.
 Descriptor in_transaction(Descriptor lock, Traits differs);
 
 }  // namespace lockbench::sql

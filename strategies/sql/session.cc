@@ -15,6 +15,9 @@ namespace {
 /// After a stop, or the end of a wait: how long an answer under way may take before the statement
 /// is cancelled.
 constexpr Duration kLastMoment = std::chrono::milliseconds(5);
+/// The server ends a wait in time itself unless the statement waits twice, as PostgreSQL's for a
+/// row: first for other waiters, then for the holder. A statement this overdue is cancelled.
+constexpr Duration kOverdue = std::chrono::milliseconds(250);
 /// Of a server's answer to one statement.
 constexpr std::int64_t kLongestAnswer = std::int64_t{1} << 20;
 
@@ -25,13 +28,13 @@ TimePoint later(TimePoint time, Duration by) {
 }  // namespace
 
 Limits::Limits(bool waits, const Patience& its_patience, std::stop_token its_waiting_stop,
-               const Timeouts& its_timeouts, Duration overdue, TimePoint now)
+               const Timeouts& its_timeouts, TimePoint now)
     : patience(its_patience),
       waiting_stop(std::move(its_waiting_stop)),
       timeouts(its_timeouts),
       wait_is_over(!waits),
       cancelled(!waits),
-      interrupt_at(waits ? later(patience.wait_until, overdue) : TimePoint::max()),
+      interrupt_at(waits ? later(patience.wait_until, kOverdue) : TimePoint::max()),
       give_up_at(later(waits ? std::max(now, patience.wait_until) : now, timeouts.answer)) {}
 
 void Limits::notice_stops(TimePoint now) {
@@ -78,6 +81,9 @@ StoreResult<Answer> Session::call(const Statement& statement, std::string_view k
     answer = tl::unexpected(std::move(connected.error()));
   } else {
     answer = exchange(statement, key, parameters, patience);
+    if (answer && answer->done() && !answer->tag.starts_with(statement.answered)) {
+      answer = not_understood(statement.answered, *answer);
+    }
   }
   const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;
   const bool in_vain = statement.waits && answered && !(answer && answer->done());
@@ -101,6 +107,20 @@ StoreResult<Answer> Session::set_up(const Statement& statement, std::string_view
     return fail(StoreError::Kind::rejected, fmt::format("{} was not carried out", statement.name));
   }
   return before_request(std::move(answer));
+}
+
+StoreResult<std::vector<PeerAddress>> Session::find_addresses(const std::string& host, int port,
+                                                              Duration longest,
+                                                              const std::stop_token& stop) const {
+  auto found = look_up(host, port)->get(longest, stop);
+  if (!found) {
+    return fail(StoreError::Kind::not_sent,
+                stop.stop_requested() ? "stopped while connecting"
+                                      : "no connection within " + format_duration(longest) +
+                                            ": its name is still being looked up");
+  }
+  if (!*found) return fail(StoreError::Kind::not_sent, found->error());
+  return **std::move(found);
 }
 
 bool Session::wait_for_socket(int descriptor, short events, TimePoint give_up_at,
@@ -151,7 +171,9 @@ void Session::cancel_with(Session& other, const Statement& statement, std::strin
   (void)other.call(statement, key, parameters, patience);
 }
 
-std::optional<Answer::Kind> Session::meaning_of_interruption(bool waits, const Limits& limits) {
+std::optional<Answer::Kind> Session::meaning_of(std::optional<Answer::Kind> error, bool waits,
+                                                const Limits& limits) {
+  if (error != Answer::Kind::cancelled) return error;
   if (limits.waiting_stop.stop_requested() || limits.patience.stop.stop_requested()) {
     return Answer::Kind::cancelled;
   }

@@ -14,6 +14,7 @@
 #include "strategies/env.h"
 #include "strategies/errors.h"
 #include "strategies/lease.h"
+#include "strategies/transport/lookup.h"
 
 /// What the locks on databases share.
 namespace lockbench::sql {
@@ -62,10 +63,9 @@ struct Patience {
 /// How long the answer to a statement is awaited, and when the statement is interrupted. After a
 /// stop was noticed, waits ignore it: it would end each of them immediately.
 struct Limits {
-  /// `its_waiting_stop` ends the wait for a lock; the Env may request it before the other stop. A
-  /// wait that is `overdue` by this much is cancelled.
+  /// `its_waiting_stop` ends the wait for a lock; the Env may request it before the other stop.
   Limits(bool waits, const Patience& its_patience, std::stop_token its_waiting_stop,
-         const Timeouts& its_timeouts, Duration overdue, TimePoint now);
+         const Timeouts& its_timeouts, TimePoint now);
 
   void notice_stops(TimePoint now);
   void interrupted(TimePoint now);
@@ -108,6 +108,11 @@ class Session {
   /// names; once per connection. Never fails as `unanswered`: no lock was requested.
   virtual StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                        const std::stop_token& stop) = 0;
+  /// The same for statements that name the schema, and rely on no settings.
+  virtual StoreResult<void> have_schema(const std::string& schema, std::string_view key,
+                                        const std::stop_token& stop) {
+    return use_schema(schema, key, stop);
+  }
 
   /// For a lock that ends with the connection: marks its lease lost when the connection is closed.
   void bind(std::shared_ptr<LeaseState> lease) { bound_.push_back(std::move(lease)); }
@@ -121,8 +126,15 @@ class Session {
   /// The failure of a statement whose answer is not `expected`. Closes the connection, so that any
   /// lock that it took ends with the session.
   tl::unexpected<StoreError> not_understood(std::string_view expected, const Answer& answer);
+  /// The failure of a statement that waited for a row in vain.
+  tl::unexpected<StoreError> stayed_locked() const {
+    return fail(StoreError::Kind::rejected, "the row stayed locked too long");
+  }
 
  protected:
+  /// Of a server's answer to one statement.
+  static constexpr int kMostResults = 64;
+
   /// Sends the statement over the open connection.
   virtual StoreResult<Answer> exchange(const Statement& statement, std::string_view key,
                                        std::span<const std::string> parameters,
@@ -131,6 +143,15 @@ class Session {
   /// Calls a statement that takes no lock: if it is lost, it counts as not sent.
   StoreResult<Answer> set_up(const Statement& statement, std::string_view key,
                              std::span<const std::string> parameters, const std::stop_token& stop);
+  /// The addresses of a server's host. `longest`: to find them.
+  StoreResult<std::vector<PeerAddress>> find_addresses(const std::string& host, int port,
+                                                       Duration longest,
+                                                       const std::stop_token& stop) const;
+  /// Of a statement that is sent now.
+  Limits limits_of(bool waits, const Patience& patience) {
+    return {waits, patience, waits ? env_.waiting_stop(patience.stop) : std::stop_token(),
+            timeouts_, env_.now()};
+  }
   /// Waits for the socket, and has the statement cancelled when it is to be interrupted. The error
   /// says that the time is up.
   StoreResult<void> await_socket(int descriptor, short events, Limits& limits,
@@ -142,8 +163,9 @@ class Session {
                    std::span<const std::string> parameters, const std::stop_token& stop);
   /// For a connection that cancels.
   Timeouts cancelling(const std::stop_token& stop) const;
-  /// What it means that the server has ended the statement with an interruption; nothing: an error.
-  std::optional<Answer::Kind> meaning_of_interruption(bool waits, const Limits& limits);
+  /// What an error means that ended the statement, if it means this; nothing: an error.
+  std::optional<Answer::Kind> meaning_of(std::optional<Answer::Kind> error, bool waits,
+                                         const Limits& limits);
   /// False when the time is up.
   bool wait_for_socket(int descriptor, short events, TimePoint give_up_at,
                        const std::stop_token& stop);

@@ -14,7 +14,6 @@
 
 #include "strategies/mysql/client/session.h"
 #include "strategies/transport/library_tls.h"
-#include "strategies/transport/lookup.h"
 #include "strategies/transport/socket.h"
 #include "strategies/transport/tls_transport.h"
 
@@ -175,16 +174,10 @@ StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
   const std::stop_token stop = late ? std::stop_token() : caller_stop;
   const TimePoint give_up_at = env_.now() + longest;
   const HostPort& host = endpoint_.hosts.front();
-  const auto found = look_up(host.host, host.port)->get(longest, stop);
-  if (!found) {
-    return fail(StoreError::Kind::not_sent,
-                stop.stop_requested() ? "stopped while connecting"
-                                      : "no connection within " + format_duration(longest) +
-                                            ": its name is still being looked up");
-  }
-  if (!*found) return fail(StoreError::Kind::not_sent, found->error());
+  const auto found = find_addresses(host.host, host.port, longest, stop);
+  if (!found) return tl::unexpected(found.error());
   StoreResult<void> connected = fail(StoreError::Kind::not_sent, "its name has no address");
-  const std::vector<PeerAddress>& addresses = **found;
+  const std::vector<PeerAddress>& addresses = *found;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const auto left = static_cast<Duration::rep>(addresses.size() - i);
     const TimePoint now = env_.now();

@@ -14,12 +14,6 @@
 namespace lockbench::mysql {
 namespace {
 
-/// The server ends a wait in time itself. A statement this overdue is cancelled.
-constexpr Duration kOverdue = std::chrono::milliseconds(250);
-
-/// Of a server's answer to one statement.
-constexpr int kMostResults = 64;
-
 /// What statements rely on: READ COMMITTED locks no gaps between rows. A number that is drawn in an
 /// open transaction is on disk only after its end, so the first one, drawn here, reserves more than
 /// a run draws; the server writes sequences to disk together with the next change of a row. Fails
@@ -48,7 +42,7 @@ CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1000000000 ENGINE=InnoDB)",
 }
 
 /// What an error means to a lock, if anything. NOWAIT and a wait in vain have one code.
-std::optional<Answer::Kind> meaning_of(unsigned code) {
+std::optional<Answer::Kind> meaning_of_code(unsigned code) {
   switch (code) {
     case ER_LOCK_WAIT_TIMEOUT:
       return Answer::Kind::lock_not_available;
@@ -143,9 +137,7 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
   const std::string text = with_parameters(statement.sql, parameters);
   st_mysql* const library = connection_.get();
   received_ = 0;
-  const std::stop_token waiting_stop =
-      statement.waits ? env_.waiting_stop(patience.stop) : std::stop_token();
-  Limits limits(statement.waits, patience, waiting_stop, timeouts_, kOverdue, env_.now());
+  Limits limits = limits_of(statement.waits, patience);
   const Await await = [&](int descriptor, short events) {
     return await_socket(descriptor, events, limits, key);
   };
@@ -163,10 +155,7 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
     done = read_result(answer, await);
     if (done && mysql_errno(library) != 0) break;
     if (!done) break;
-    if (!mysql_more_results(library)) {
-      if (answer.tag.starts_with(statement.answered)) return answer;
-      return not_understood(statement.answered, answer);
-    }
+    if (!mysql_more_results(library)) return answer;
     done = finish(
         mysql_next_result_start(&error, library),
         [&](int occurred) { return mysql_next_result_cont(&error, library, occurred); }, await);
@@ -206,11 +195,9 @@ StoreResult<Answer> Session::failed(const Statement& statement, const Limits& li
   if (code == 0 || is_of_library(code)) {
     return fail(StoreError::Kind::unanswered, said.empty() ? "the connection was closed" : said);
   }
-  auto meaning = meaning_of(code);
-  if (meaning == Answer::Kind::cancelled) {
-    meaning = meaning_of_interruption(statement.waits, limits);
+  if (const auto meaning = meaning_of(meaning_of_code(code), statement.waits, limits)) {
+    return Answer{.kind = *meaning};
   }
-  if (meaning) return Answer{.kind = *meaning};
   return fail(StoreError::Kind::rejected, said);
 }
 

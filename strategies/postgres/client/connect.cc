@@ -7,7 +7,6 @@
 
 #include "strategies/postgres/client/session.h"
 #include "strategies/transport/library_tls.h"
-#include "strategies/transport/lookup.h"
 #include "strategies/transport/tls_transport.h"
 
 namespace lockbench::postgres {
@@ -37,21 +36,14 @@ tl::unexpected<StoreError> Session::broken(StoreError::Kind kind) const {
   return fail(kind, first_line(PQerrorMessage(connection_.get())));
 }
 
-tl::expected<void, std::string> Session::dial(Duration longest, const std::stop_token& stop) {
+StoreResult<void> Session::dial(Duration longest, const std::stop_token& stop) {
   watch_library_tls();
   // Replace the URL's host unless empty. Each address needs a name beside it.
   std::string hosts, addresses;
   if (!endpoint_.name.empty()) {
-    const auto found = look_up(endpoint_.name, kAnyPort)->get(longest, stop);
-    if (!found && stop.stop_requested()) {
-      return tl::unexpected<std::string>("stopped while connecting");
-    }
-    if (!found) {
-      return tl::unexpected("no connection within " + format_duration(longest) +
-                            ": its name is still being looked up");
-    }
-    if (!*found) return tl::unexpected(found->error());
-    for (const PeerAddress& address : **found) {
+    const auto found = find_addresses(endpoint_.name, kAnyPort, longest, stop);
+    if (!found) return tl::unexpected(found.error());
+    for (const PeerAddress& address : *found) {
       const char* const comma = hosts.empty() ? "" : ",";
       hosts += comma + endpoint_.name;
       addresses += comma + address.display();
@@ -91,7 +83,7 @@ StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
     return error;
   };
   const TimePoint give_up_at = env_.now() + longest;
-  if (auto dialled = dial(longest, stop); !dialled) return failed(dialled.error());
+  if (auto dialled = dial(longest, stop); !dialled) return dialled;
   PostgresPollingStatusType status = PGRES_POLLING_WRITING;
   long verdict = X509_V_OK;
   while (PQstatus(connection_.get()) != CONNECTION_BAD && status != PGRES_POLLING_OK &&

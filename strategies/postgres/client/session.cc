@@ -13,13 +13,6 @@
 namespace lockbench::postgres {
 namespace {
 
-/// lock_timeout ends a wait in time unless the statement waits twice, as for a row: first for other
-/// waiters, then for the holder. A statement this overdue is cancelled.
-constexpr Duration kOverdue = std::chrono::milliseconds(250);
-
-/// Of a server's answer to one statement.
-constexpr int kMostResults = 64;
-
 constexpr std::string_view kTransactionPooler =
     "a transaction pooler gives one connection's statements to different server processes: connect "
     "directly, or use session pooling";
@@ -30,7 +23,7 @@ std::string_view field(const PGresult& result, int name) {
 }
 
 /// What an error means to a lock, if anything.
-std::optional<Answer::Kind> meaning_of(const PGresult& error) {
+std::optional<Answer::Kind> meaning_of_code(const PGresult& error) {
   const std::string_view code = field(error, PG_DIAG_SQLSTATE);
   if (code == "55P03") return Answer::Kind::lock_not_available;
   if (code == "40P01") return Answer::Kind::deadlock;
@@ -110,10 +103,7 @@ StoreResult<Answer> Session::exchange(const Statement& statement, std::string_vi
     if (!ready || !ready->done()) return ready;
   }
   if (!send(statement, parameters)) return broken(StoreError::Kind::unanswered);
-  auto answer = answer_to(statement.waits, key, patience);
-  const bool fits = !answer || !answer->done() || answer->tag.starts_with(statement.answered);
-  if (!fits) return not_understood(statement.answered, *answer);
-  return answer;
+  return answer_to(statement.waits, key, patience);
 }
 
 StoreResult<Answer> Session::prepare(const std::string& sql, const Patience& patience) {
@@ -264,8 +254,7 @@ StoreResult<Session::ResultPtr> Session::collect(Limits& limits, std::string_vie
 }
 
 StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const Patience& patience) {
-  const std::stop_token waiting_stop = waits ? env_.waiting_stop(patience.stop) : std::stop_token();
-  Limits limits(waits, patience, waiting_stop, timeouts_, kOverdue, env_.now());
+  Limits limits = limits_of(waits, patience);
   const auto collected = collect(limits, key);
   if (!collected) return tl::unexpected(collected.error());
   pg_result& result = **collected;
@@ -283,9 +272,9 @@ StoreResult<Answer> Session::answer_to(bool waits, std::string_view key, const P
     answer.rows = *rows;
     return answer;
   }
-  auto meaning = meaning_of(result);
-  if (meaning == Answer::Kind::cancelled) meaning = meaning_of_interruption(waits, limits);
-  if (meaning) return Answer{.kind = *meaning};
+  if (const auto meaning = meaning_of(meaning_of_code(result), waits, limits)) {
+    return Answer{.kind = *meaning};
+  }
   if (PQstatus(connection_.get()) == CONNECTION_BAD) return broken(StoreError::Kind::unanswered);
   // Another session's statement has this name, or ours is prepared in another session.
   const std::string_view code = field(result, PG_DIAG_SQLSTATE);

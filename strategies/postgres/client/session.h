@@ -33,10 +33,9 @@ class Session : public sql::Session {
   /// session's locks, to other clients.
   StoreResult<void> use_schema(const std::string& schema, std::string_view key,
                                const std::stop_token& stop) override;
-  /// Makes sure that this schema and its tables exist, once per connection, without settings that
-  /// statements rely on: also behind a transaction pooler.
+  /// Also behind a transaction pooler.
   StoreResult<void> have_schema(const std::string& schema, std::string_view key,
-                                const std::stop_token& stop);
+                                const std::stop_token& stop) override;
   /// Sets how long the server lets a statement wait for a lock; 0: for ever. Fails as use_schema()
   /// does.
   StoreResult<void> set_lock_timeout(std::int64_t milliseconds, std::string_view key,
@@ -57,9 +56,8 @@ class Session : public sql::Session {
  private:
   using ResultPtr = std::unique_ptr<pg_result, void (*)(pg_result*)>;
 
-  /// Begins to connect; waits only for the look-up of the host, for at most `longest`. The error
-  /// says why it cannot.
-  tl::expected<void, std::string> dial(Duration longest, const std::stop_token& stop);
+  /// Begins to connect; waits only for the look-up of the host, for at most `longest`.
+  StoreResult<void> dial(Duration longest, const std::stop_token& stop);
   bool prepares(const Statement& statement) const {
     return statement.how == Statement::How::prepared && !schema_.empty();
   }

@@ -122,21 +122,14 @@ TEST_P(LateGrants, ThatCannotBeGivenBackAreUnknown) {
   EXPECT_TRUE(bench_.is_held());
 }
 
-/// Strategies of the tested store that release such a grant.
-std::vector<std::string_view> givers_back() {
-  std::vector<std::string_view> names = {"redis-set-nx-lua", "redis-set-nx-check",
-                                         "redis-fenced",     "redis-queue",
-                                         "redis-reentrant",  "redis-reentrant-notify",
-                                         "postgres-lease",   "postgres-lease-client-clock"};
-  std::erase_if(names,
-                [](std::string_view name) { return !name.starts_with(tested_backends().front()); });
-  return names;
-}
-
 // Some stores have none.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LateGrants);
-INSTANTIATE_TEST_SUITE_P(, LateGrants, testing::ValuesIn(givers_back()),
-                         [](const auto& tested) { return test::test_name_of(tested.param); });
+INSTANTIATE_TEST_SUITE_P(
+    , LateGrants,
+    testing::ValuesIn(of_tested_store({"redis-set-nx-lua", "redis-set-nx-check", "redis-fenced",
+                                       "redis-queue", "redis-reentrant", "redis-reentrant-notify",
+                                       "postgres-lease", "postgres-lease-client-clock"})),
+    [](const auto& tested) { return test::test_name_of(tested.param); });
 
 }  // namespace
 

@@ -45,6 +45,12 @@ const TestedStore& tested_store() {
   throw std::runtime_error("--store=NAME takes one of these:" + names);
 }
 
+std::vector<std::string_view> of_tested_store(std::vector<std::string_view> strategies) {
+  std::erase_if(strategies,
+                [](std::string_view name) { return !name.starts_with(tested_backends().front()); });
+  return strategies;
+}
+
 bool TestStore::exists(const std::string& key) {
   const std::vector<std::string> all = keys();
   return std::find(all.begin(), all.end(), key) != all.end();

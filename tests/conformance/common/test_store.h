@@ -98,6 +98,8 @@ struct TestedStoreRegistration {
 const TestedStore& tested_store();
 
 inline std::vector<std::string_view> tested_backends() { return tested_store().backends; }
+/// Those of these strategies that are on the tested store.
+std::vector<std::string_view> of_tested_store(std::vector<std::string_view> strategies);
 inline TestStore& shared_store() { return tested_store().shared(); }
 inline std::unique_ptr<TestStore> own_store() { return tested_store().make(); }
 

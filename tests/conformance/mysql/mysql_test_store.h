@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "testbed/servers/kinds.h"
-#include "tests/conformance/common/test_store.h"
+#include "tests/conformance/common/sql_sessions.h"
 
 struct st_mysql;
 
@@ -31,13 +31,10 @@ class MysqlProbe {
   std::unique_ptr<st_mysql, Close> connection_;
 };
 
-inline constexpr const char* kDatabase = "lockbench_conformance";
-
-class MysqlTestStore : public TestStore {
+class MysqlTestStore : public SqlTestStore {
  public:
   MysqlTestStore();
 
-  testbed::Server& server() override { return *server_; }
   void clear() override;
   std::vector<std::string> keys() override;
   std::optional<TimePoint> end_of(const std::string& key) override;
@@ -45,11 +42,10 @@ class MysqlTestStore : public TestStore {
   int other_connections() override;
   int waiting() override;
 
-  /// A new one each time, as the server may have been killed meanwhile.
-  MysqlProbe probe() const { return MysqlProbe(*server_); }
+  std::vector<std::string> ask(const std::string& sql) override { return probe().ask(sql); }
 
- private:
-  std::unique_ptr<testbed::Server> server_;
+  /// A new one each time, as the server may have been killed meanwhile.
+  MysqlProbe probe() { return MysqlProbe(server()); }
 };
 
 MysqlTestStore& shared_mysql();

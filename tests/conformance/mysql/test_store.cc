@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <mysql.h>
 
-#include "deployment/failure.h"
 #include "strategies/carrier.h"
 #include "strategies/mysql/client/endpoint.h"
 #include "tests/conformance/common/bench.h"
@@ -80,19 +79,18 @@ void end_sessions(MysqlProbe& look, const std::vector<std::string>& ids) {
 bool has_database(MysqlProbe& look) {
   return !look.ask(fmt::format("SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{}' "
                                "AND TABLE_NAME = 'fencing'",
-                               kDatabase))
+                               kSchema))
               .empty();
 }
 
 }  // namespace
 
-MysqlTestStore::MysqlTestStore()
-    : server_(deployment::need(testbed::start_mariadb(shared_testbed()))) {}
+MysqlTestStore::MysqlTestStore() : SqlTestStore(testbed::start_mariadb(shared_testbed())) {}
 
 void MysqlTestStore::clear() {
   MysqlProbe look = probe();
   end_sessions(look, look.ask(kOfClients));
-  look.ask(fmt::format("DROP DATABASE IF EXISTS {}", kDatabase));
+  look.ask(fmt::format("DROP DATABASE IF EXISTS {}", kSchema));
 }
 
 std::vector<std::string> MysqlTestStore::keys() {
@@ -104,11 +102,11 @@ std::vector<std::string> MysqlTestStore::keys() {
   for (const std::string& row : look.ask(
            fmt::format("SELECT name FROM {0}.lock_row WHERE name NOT IN (SELECT name FROM (SELECT "
                        "name FROM {0}.lock_row FOR UPDATE SKIP LOCKED) AS free)",
-                       kDatabase))) {
+                       kSchema))) {
     keys.push_back(row);
   }
   for (const std::string& row : look.ask(fmt::format(
-           "SELECT name FROM {}.lease WHERE owner <> '' AND lock_until > SYSDATE(6)", kDatabase))) {
+           "SELECT name FROM {}.lease WHERE owner <> '' AND lock_until > SYSDATE(6)", kSchema))) {
     keys.push_back(row);
   }
   return keys;
@@ -119,7 +117,7 @@ std::optional<TimePoint> MysqlTestStore::end_of(const std::string& key) {
   const auto left =
       look.ask(fmt::format("SELECT TIMESTAMPDIFF(MICROSECOND, SYSDATE(6), lock_until) FROM "
                            "{}.lease WHERE name = '{}' AND owner <> ''",
-                           kDatabase, key));
+                           kSchema, key));
   if (left.empty()) return std::nullopt;
   return Carrier::current().now() + std::chrono::microseconds(std::stoll(left.front()));
 }
@@ -127,7 +125,7 @@ std::optional<TimePoint> MysqlTestStore::end_of(const std::string& key) {
 void MysqlTestStore::take_away(const std::vector<std::string>& keys) {
   MysqlProbe look = probe();
   for (const std::string& key : keys) {
-    look.ask(fmt::format("DELETE FROM {}.lease WHERE name = '{}'", kDatabase, key));
+    look.ask(fmt::format("DELETE FROM {}.lease WHERE name = '{}'", kSchema, key));
     end_sessions(look, look.ask(holder_of(key)));
   }
   // The server shows what it showed before to whom looks again within 100 ms.

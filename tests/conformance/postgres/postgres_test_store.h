@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "testbed/servers/kinds.h"
-#include "tests/conformance/common/test_store.h"
+#include "tests/conformance/common/sql_sessions.h"
 
 struct pg_conn;
 
@@ -27,25 +27,20 @@ class PostgresProbe {
   std::unique_ptr<pg_conn, Finish> connection_;
 };
 
-inline constexpr const char* kSchema = "lockbench_conformance";
-
-class PostgresTestStore : public TestStore {
+class PostgresTestStore : public SqlTestStore {
  public:
   PostgresTestStore();
 
-  testbed::Server& server() override { return *server_; }
   void clear() override;
   std::vector<std::string> keys() override;
   std::optional<TimePoint> end_of(const std::string& key) override;
   void take_away(const std::vector<std::string>& keys) override;
   int other_connections() override;
+  int waiting() override;
+  std::vector<std::string> ask(const std::string& sql) override { return probe().ask(sql); }
 
   /// A new one each time, as the server may have been killed meanwhile.
-  PostgresProbe probe() const { return PostgresProbe(server_->url()); }
-  int waiting() override;
-
- private:
-  std::unique_ptr<testbed::Server> server_;
+  PostgresProbe probe() { return PostgresProbe(server().url()); }
 };
 
 PostgresTestStore& shared_postgres();

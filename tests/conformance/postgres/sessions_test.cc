@@ -4,61 +4,21 @@
 
 #include <csignal>
 #include <fstream>
-#include <future>
 #include <sstream>
 #include <stop_token>
 
 #include "strategies/postgres/client/endpoint.h"
-#include "strategies/registry.h"
-#include "tests/conformance/common/waiter.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
-#include "tests/support/test_names.h"
 
 namespace lockbench::test {
 namespace {
 
-/// A waiter that has its connection and schema before it starts, so that only the wait is left.
-class WarmWaiter : public Waiter {
- public:
-  explicit WarmWaiter(Bench& bench, Duration longest = patience())
-      : Waiter(warm_client(bench), bench.key(), longest) {}
-
- private:
-  static std::unique_ptr<Client> warm_client(Bench& bench) {
-    std::unique_ptr<Client> client = bench.client();
-    warm_up(*client, bench.key() + ":warm");
-    return client;
-  }
-};
-
-/// The locks that wait in the server's queue and live in a session.
-class PostgresSessions : public testing::TestWithParam<const char*> {
- protected:
-  const Descriptor& strategy_ = *find_strategy(GetParam());
-  HeldBench bench_{kLongTtl, strategy_};
-};
-
-TEST_P(PostgresSessions, DieWithTheirConnectionAndTheNextWaiterIsGranted) {
-  WarmWaiter waiter(bench_);
-  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
-  // Only the holder's: the waiter has no lock, or only waits for one in its transaction.
-  PostgresProbe probe = shared_postgres().probe();
-  probe.ask(
-      "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-      "WHERE application_name LIKE 'lockbench%' AND wait_event_type <> 'Lock'");
-  const Lease next = granted(waiter.join());
-  EXPECT_FALSE(bench_.held.state->lost_at()) << "nobody has told the holder yet";
-  EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::not_owner);
-  EXPECT_TRUE(bench_.held.state->lost_at());
-  EXPECT_TRUE(bench_.is_held());
-  EXPECT_GT(*next.fencing, *bench_.held.fencing);
-  EXPECT_EQ(waiter.client().release(next), ReleaseOutcome::released);
-}
+class PostgresSessions : public SqlSessions {};
 
 /// The wait times out and the lock is granted while the waiting server process is stopped: on
 /// resuming it sees both, and answers that it was too late.
 TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
-  WarmWaiter waiter(bench_, seconds(3));
+  Waiter waiter(warm_client(bench_), bench_.key(), seconds(3));
   ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
   const auto waiting = shared_postgres().probe().ask(
       "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'lockbench%' AND "
@@ -73,37 +33,6 @@ TEST_P(PostgresSessions, AGrantThatTheServerSeesTooLateIsNotKept) {
   EXPECT_EQ(waiter.join().outcome, AcquireOutcome::timed_out) << waiter.join().reason;
   EXPECT_TRUE(bench_.becomes_free());
   EXPECT_TRUE(waiter.client().try_once(bench_.key()).lease) << "the client goes on";
-}
-
-/// Two clients take two locks in opposite orders. The server sees the cycle and ends one wait.
-TEST_P(PostgresSessions, ADeadlockThatTheServerBreaksIsSaidAndBothGoOn) {
-  const std::string first = bench_.key(), second = bench_.key() + ":second";
-  const auto other = bench_.client();
-  const Lease seconds_held = granted(other->try_once(second));
-  // As a section does, it gives back what it holds when it does not get all.
-  const auto take = [](Client& client, const std::string& wanted, const Lease& held) {
-    AcquireResult result = client.acquire(wanted, patience());
-    if (!result.lease) {
-      EXPECT_FALSE(held.state->lost_at()) << "only the wait ended";
-      EXPECT_EQ(client.release(held), ReleaseOutcome::released);
-    }
-    return result;
-  };
-  auto waiting = std::async(std::launch::async, [&] { return take(*other, first, seconds_held); });
-  ASSERT_TRUE(eventually([] { return shared_postgres().waiting() == 1; }));
-  const AcquireResult ours = take(*bench_.holder, second, bench_.held), theirs = waiting.get();
-  ASSERT_NE(ours.deadlock, theirs.deadlock);
-  EXPECT_EQ((ours.deadlock ? ours : theirs).outcome, AcquireOutcome::timed_out);
-  if (ours.deadlock) {
-    ASSERT_TRUE(theirs.lease) << theirs.reason;
-    EXPECT_EQ(other->release(*theirs.lease), ReleaseOutcome::released);
-    EXPECT_EQ(other->release(seconds_held), ReleaseOutcome::released);
-  } else {
-    ASSERT_TRUE(ours.lease) << ours.reason;
-    EXPECT_EQ(bench_.holder->release(*ours.lease), ReleaseOutcome::released);
-    EXPECT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::released);
-  }
-  EXPECT_TRUE(bench_.becomes_free());
 }
 
 /// The time until the kernel's first keepalive on each connection to the port, from /proc/net/tcp.
@@ -191,18 +120,6 @@ TEST(PostgresRow, RowsOfFurtherLocksAreMadeOnOneMoreConnection) {
   for (const Lease& lease : held) holder->release(lease);
 }
 
-TEST(PostgresRow, AWaitInVainKeepsTheOtherLocksOfItsClient) {
-  Bench bench(*find_strategy("postgres-row"));
-  const auto holder = bench.client(), other = bench.client();
-  const Lease taken = granted(other->try_once(bench.key() + ":taken"));
-  const Lease held = granted(holder->try_once(bench.key()));
-  EXPECT_EQ(holder->try_once(taken.key).outcome, AcquireOutcome::refused);
-  EXPECT_EQ(holder->acquire(taken.key, milliseconds(50)).outcome, AcquireOutcome::timed_out);
-  EXPECT_TRUE(bench.is_held());
-  EXPECT_EQ(holder->release(held), ReleaseOutcome::released);
-  EXPECT_FALSE(bench.is_held());
-}
-
 TEST(PostgresLease, IsTakenAwayByAClockThatIsAheadOnlyIfClientsClocksCount) {
   for (const bool of_clients : {false, true}) {
     Bench bench(*find_strategy(of_clients ? "postgres-lease-client-clock" : "postgres-lease"));
@@ -239,73 +156,6 @@ TEST(PostgresLease, IsRenewedByATimerUntilItHasAnotherOwner) {
   EXPECT_TRUE(eventually([&] { return kept.state->valid_until() > was; }));
   EXPECT_FALSE(kept.state->lost_at());
   EXPECT_EQ(holder->release(kept), ReleaseOutcome::released);
-}
-
-TEST(Schema, IsMadeByManyAtOnceAndRemovedWithTheRun) {
-  constexpr int kClients = 24;
-  for (const char* name :
-       {"postgres-advisory", "postgres-advisory-xact", "postgres-row", "postgres-lease"}) {
-    Bench bench(*find_strategy(name));
-    std::vector<std::unique_ptr<Client>> clients;
-    clients.reserve(kClients);
-    for (int i = 0; i < kClients; ++i) clients.push_back(bench.client());
-    std::vector<AcquireResult> results(kClients);
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < clients.size(); ++i) {
-        threads.emplace_back(
-            [&, i] { results[i] = clients[i]->try_once(fmt::format("{}:{}", bench.key(), i)); });
-      }
-    }
-    for (const AcquireResult& result : results) EXPECT_TRUE(result.lease) << result.reason;
-  }
-}
-
-TEST(Schema, IsAllThatStaysOfARunUntilItIsRemoved) {
-  const auto tables = [] {
-    return shared_postgres().probe().ask(
-        "SELECT table_schema || '.' || table_name FROM information_schema.tables "
-        "WHERE table_schema NOT IN ('pg_catalog', 'information_schema')");
-  };
-  Bench bench(*find_strategy("postgres-lease"));
-  {
-    const auto client = bench.client();
-    ASSERT_TRUE(client->try_once(bench.key()).lease);
-  }
-  EXPECT_THAT(tables(), testing::Each(testing::StartsWith(std::string(kSchema) + ".")));
-  EXPECT_THAT(tables(), testing::Not(testing::IsEmpty()));
-  const auto store = store_at(shared_postgres().server().port());
-  const std::vector<std::string> keys = {bench.key(), "lockbench:another:{key}"};
-  EXPECT_EQ(store->remove_keys(keys, {}).value_or(99), 1U);
-  EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 1U);
-  EXPECT_THAT(tables(), testing::IsEmpty());
-  EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 0U) << "it may have gone before";
-}
-
-TEST(Schema, OfARunThatWasKilledIsDroppedByALaterRunAfterADay) {
-  const std::string old = "20200101T000000Z-4f3a9c", alive = "20200101T000000Z-4f3a9d";
-  const std::string fresh = "29990101T000000Z-4f3a9c";
-  PostgresProbe probe = shared_postgres().probe();
-  const auto schemas = [&] {
-    return probe.ask("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'lockbench%' ORDER BY 1");
-  };
-  for (const std::string& name :
-       {schema_of_run(old), schema_of_run(fresh), std::string("lockbench_of_somebody_else")}) {
-    probe.ask("CREATE SCHEMA " + name);
-  }
-  Bench bench(*find_strategy("postgres-lease"));
-  const auto client = bench.client();
-  ASSERT_TRUE(client->try_once(fmt::format("lockbench:{}:{{k}}", alive)).lease);
-
-  const auto store = store_at(shared_postgres().server().port());
-  EXPECT_EQ(store->remove_run("conformance", {}).value_or(99), 0U);
-  EXPECT_THAT(schemas(), testing::ElementsAre(schema_of_run(alive), schema_of_run(fresh),
-                                              "lockbench_of_somebody_else"));
-  for (const std::string& run : {alive, fresh}) {
-    EXPECT_EQ(store->remove_run(run, {}).value_or(99), 1U);
-  }
-  EXPECT_THAT(schemas(), testing::ElementsAre("lockbench_of_somebody_else"));
-  probe.ask("DROP SCHEMA lockbench_of_somebody_else");
 }
 
 /// Advisory locks granted by a statement that then failed, as it could not draw a fencing number.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
-#include "deployment/failure.h"
 #include "strategies/carrier.h"
 #include "strategies/postgres/client/endpoint.h"
 #include "tests/conformance/postgres/postgres_test_store.h"
@@ -48,8 +47,7 @@ bool has_schema(PostgresProbe& probe) {
 
 }  // namespace
 
-PostgresTestStore::PostgresTestStore()
-    : server_(deployment::need(testbed::start_postgres(shared_testbed()))) {}
+PostgresTestStore::PostgresTestStore() : SqlTestStore(testbed::start_postgres(shared_testbed())) {}
 
 void PostgresTestStore::clear() {
   PostgresProbe look = probe();
@@ -116,7 +114,7 @@ void PostgresTestStore::take_away(const std::vector<std::string>& keys) {
   look.ask(
       "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
       "WHERE application_name LIKE 'lockbench%' AND (state LIKE 'idle in transaction%' OR pid IN "
-      "(SELECT pid FROM pg_locks WHERE locktype = 'advisory'))");
+      "(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted))");
 }
 
 namespace {
