@@ -345,6 +345,7 @@ std::vector<KnownBug> bugs_on_etcd() {
            .what = "a client's grace period is longer than the store's lock-delay",
            .where = "Burrows, The Chubby lock service",
            .oracle = Oracle::overlap,
+           .seed = 67,
            .with = like<TrustsItsGrace>("chubby"),
            .without = registered("chubby")}};
 }
@@ -512,12 +513,14 @@ std::vector<KnownBug> all_bugs() {
        .what = "a node of an earlier session is taken for one of this session",
        .where = "Curator 498, 604",
        .oracle = Oracle::overlap,
+       .seed = 804,
        .with = like<CuratorsQueue<CuratorsMistake::takes_older_node>>("zookeeper"),
        .without = like<CuratorsQueue<CuratorsMistake::none>>("zookeeper")},
       {.name = "ForgottenRelease",
        .what = "a release without an answer is forgotten, and its node stays",
        .where = "Curator 678",
        .oracle = Oracle::liveness,
+       .seed = 241,
        .with = like<CuratorsQueue<CuratorsMistake::forgets_failed_release>>("zookeeper"),
        .without = like<CuratorsQueue<CuratorsMistake::none>>("zookeeper")},
   };
