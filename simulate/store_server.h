@@ -37,6 +37,17 @@ class StoreServer : public Server {
   virtual bool fail_over() { return false; }
   /// Removes a random key; returns whether there was one.
   virtual bool evict(bool only_volatile) = 0;
+  /// Of a cluster: this follower, from 1, dies and comes back at once with its data.
+  virtual void restart_follower(int /*member*/) {}
+  /// Of a cluster: the leader stands still, until fail_over() makes another one lead; and goes on.
+  virtual void depose_leader() { kill(); }
+  virtual void resume_deposed() {}
+
+  // By another user, at once.
+  /// Removes a lock's data; returns whether there was some.
+  virtual bool remove(const std::string& key) = 0;
+  /// Ends the session of a lock's holder; returns whether there was one.
+  virtual bool end_session(const std::string& /*key*/) { return false; }
 
   /// The names of its keys that have not expired, in order; of locks, if these have keys below
   /// them.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "strategies/redis/client/connection.h"
+#include "simulate/stores.h"
 
 namespace lockbench::hazards {
 namespace {
@@ -21,11 +21,49 @@ class StalledEnv final : public ForwardingEnv {
   }
 };
 
+/// Of such a service, once it has been told of its work: it sees nothing more.
+class StalledPoller final : public Poller {
+ public:
+  explicit StalledPoller(std::unique_ptr<Poller> poller) : poller_(std::move(poller)) {}
+
+  void watch(int /*descriptor*/, std::uint64_t /*tag*/) override {}
+  void unwatch(int /*descriptor*/) override {}
+  void wake() noexcept override { poller_->wake(); }
+  std::span<const std::uint64_t> wait(Duration /*longest*/) override {
+    return poller_->wait(Duration::max());
+  }
+
+ private:
+  const std::unique_ptr<Poller> poller_;
+};
+
+class StalledDialer final : public Dialer {
+ public:
+  explicit StalledDialer(std::shared_ptr<Dialer> dialer) : dialer_(std::move(dialer)) {}
+
+  tl::expected<std::unique_ptr<Connecting>, std::string> begin(const SocketAddress& address,
+                                                               const Timeouts& timeouts,
+                                                               const TlsSettings* tls) override {
+    return dialer_->begin(address, timeouts, tls);
+  }
+  void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override {
+    dialer_->poll(descriptors, longest, stop);
+  }
+  tl::expected<std::unique_ptr<Poller>, std::string> make_poller() override {
+    auto poller = dialer_->make_poller();
+    if (!poller) return poller;
+    return std::make_unique<StalledPoller>(*std::move(poller));
+  }
+
+ private:
+  const std::shared_ptr<Dialer> dialer_;
+};
+
 }  // namespace
 
-SimulatedClient::SimulatedClient(simulate::Host& host, simulate::SimulatedDialer& dialer)
+SimulatedClient::SimulatedClient(simulate::Host& host, std::shared_ptr<Dialer> dialer)
     : host_(host),
-      dialer_(dialer),
+      dialer_(std::move(dialer)),
       asked_(Carrier::current().make_event()),
       changed_(Carrier::current().make_event()),
       task_(need(
@@ -42,7 +80,8 @@ std::unique_ptr<Env> SimulatedClient::make_env() {
 }
 
 void SimulatedClient::equip(Services& services, bool stalled) {
-  services.provide<redis::ConnectionFactory>(redis::make_connection_factory_on(dialer_));
+  simulate::provide_connections(services,
+                                stalled ? std::make_shared<StalledDialer>(dialer_) : dialer_);
   const auto make = [&host = host_, stalled]() -> std::unique_ptr<Env> {
     auto env = std::make_unique<simulate::HostEnv>(host, host.world().random()(), true);
     if (!stalled) return env;

@@ -15,8 +15,8 @@ namespace lockbench::hazards {
 /// stopped, what it waits for ends when it goes on. Used on fibers of one scheduler.
 class SimulatedClient final : public ControlledClient, private ClientMachine {
  public:
-  /// The host and the dialer, which is the host's, must outlive it.
-  SimulatedClient(simulate::Host& host, simulate::SimulatedDialer& dialer);
+  /// The host, which must outlive it, and its dialer.
+  SimulatedClient(simulate::Host& host, std::shared_ptr<Dialer> dialer);
   SimulatedClient(const SimulatedClient&) = delete;
   SimulatedClient& operator=(const SimulatedClient&) = delete;
   ~SimulatedClient() override;
@@ -49,7 +49,7 @@ class SimulatedClient final : public ControlledClient, private ClientMachine {
   bool await(Duration within, const std::function<bool()>& change);
 
   simulate::Host& host_;
-  simulate::SimulatedDialer& dialer_;
+  const std::shared_ptr<Dialer> dialer_;
   std::deque<Message> inbox_;
   std::deque<Answer> answers_;
   const std::unique_ptr<Event> asked_;    ///< the client waits for it

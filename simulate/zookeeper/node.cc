@@ -336,7 +336,11 @@ void ZookeeperNode::remove_containers() {
 void ZookeeperNode::restart() {
   if (alive()) return;
   come_back();
-  begin_term();
+  if (settings_.durable) return begin_term();
+  agreed_ = {};
+  sessions_.clear();  // new ones have other numbers, as real ones are made of the time
+  transactions_ = 0;
+  for (Member& member : members_) member = {};
 }
 
 void ZookeeperNode::thaw() {
@@ -349,6 +353,30 @@ void ZookeeperNode::thaw() {
 bool ZookeeperNode::fail_over() {
   if (members_.size() == 1) return false;
   restart();
+  return true;
+}
+
+void ZookeeperNode::restart_follower(int member) {
+  std::vector<std::shared_ptr<Wire>> its;
+  for (const auto& [number, wire] : connections_) {
+    if (client_of(wire)->member == static_cast<std::size_t>(member)) its.push_back(wire);
+  }
+  for (const auto& wire : its) hang_up(wire);
+}
+
+bool ZookeeperNode::remove(const std::string& key) {
+  const std::vector<std::string> paths = agreed_.with_children(zookeeper::node_of_key(key));
+  for (const std::string& path : paths) {
+    agree({.operation = ZkRequest::kDelete, .path = path, .version = -1}, {});
+  }
+  return !paths.empty();
+}
+
+bool ZookeeperNode::end_session(const std::string& key) {
+  const std::int64_t id = agreed_.holder_of(zookeeper::node_of_key(key));
+  const Session* const session = find_session(id);
+  if (session == nullptr) return false;
+  agree({.operation = ZkRequest::kEndSession}, {session->connection, session->member, id, false});
   return true;
 }
 

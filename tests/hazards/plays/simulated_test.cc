@@ -37,8 +37,9 @@ TEST(SimulatedMatrix, IsAsDeclared) {
     EXPECT_THAT(cell.reason, StartsWith("not simulated: ")) << description_of(cell);
   }
   // Also in docs/hazards.md.
-  EXPECT_THAT(left_out,
-              ElementsAre("failover-sentinel", "reshard-holding", "shard-failover", "shard-lost"));
+  EXPECT_THAT(left_out, ElementsAre("failover-sentinel", "leader-isolated", "member-isolated",
+                                    "member-isolated-fenced", "reshard-holding", "shard-failover",
+                                    "shard-lost"));
 }
 
 TEST(SimulatedPlays, AreTheSameForTheSameSeed) {
@@ -59,7 +60,8 @@ TEST(SimulatedPlays, TakeTheirTimeOnTheirOwnClock) {
 
 TEST(SimulatedPlays, AreOfStoresThatAreSimulated) {
   EXPECT_EQ(why_not_simulated(strategy("redlock")), "");
-  EXPECT_NE(why_not_simulated(strategy("zookeeper")), "");
+  EXPECT_EQ(why_not_simulated(strategy("memcached-add")), "");
+  EXPECT_NE(why_not_simulated(strategy("local-mutex")), "");
   EXPECT_NE(why_not_simulated(strategy("redis-cas-retry")), "") << "it takes no lock";
 }
 
