@@ -72,7 +72,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
 };
 
 /// Opens the connections of one client's process to simulated servers.
-class SimulatedDialer final : public Dialer {
+class SimulatedDialer : public Dialer {
  public:
   SimulatedDialer(Host& host, Network& network, const std::vector<Server*>& servers)
       : host_(host), network_(network), servers_(servers) {}

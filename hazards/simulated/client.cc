@@ -37,33 +37,24 @@ class StalledPoller final : public Poller {
   const std::unique_ptr<Poller> poller_;
 };
 
-class StalledDialer final : public Dialer {
+class StalledDialer final : public simulate::SimulatedDialer {
  public:
-  explicit StalledDialer(std::shared_ptr<Dialer> dialer) : dialer_(std::move(dialer)) {}
+  using SimulatedDialer::SimulatedDialer;
 
-  tl::expected<std::unique_ptr<Connecting>, std::string> begin(const SocketAddress& address,
-                                                               const Timeouts& timeouts,
-                                                               const TlsSettings* tls) override {
-    return dialer_->begin(address, timeouts, tls);
-  }
-  void poll(std::span<pollfd> descriptors, Duration longest, const std::stop_token& stop) override {
-    dialer_->poll(descriptors, longest, stop);
-  }
   tl::expected<std::unique_ptr<Poller>, std::string> make_poller() override {
-    auto poller = dialer_->make_poller();
+    auto poller = SimulatedDialer::make_poller();
     if (!poller) return poller;
     return std::make_unique<StalledPoller>(*std::move(poller));
   }
-
- private:
-  const std::shared_ptr<Dialer> dialer_;
 };
 
 }  // namespace
 
-SimulatedClient::SimulatedClient(simulate::Host& host, std::shared_ptr<Dialer> dialer)
+SimulatedClient::SimulatedClient(simulate::Host& host, simulate::Network& network,
+                                 const std::vector<simulate::Server*>& servers)
     : host_(host),
-      dialer_(std::move(dialer)),
+      network_(network),
+      servers_(servers),
       asked_(Carrier::current().make_event()),
       changed_(Carrier::current().make_event()),
       task_(need(
@@ -80,8 +71,9 @@ std::unique_ptr<Env> SimulatedClient::make_env() {
 }
 
 void SimulatedClient::equip(Services& services, bool stalled) {
-  simulate::provide_connections(services,
-                                stalled ? std::make_shared<StalledDialer>(dialer_) : dialer_);
+  simulate::provide_connections(
+      services, stalled ? std::make_shared<StalledDialer>(host_, network_, servers_)
+                        : std::make_shared<simulate::SimulatedDialer>(host_, network_, servers_));
   const auto make = [&host = host_, stalled]() -> std::unique_ptr<Env> {
     auto env = std::make_unique<simulate::HostEnv>(host, host.world().random()(), true);
     if (!stalled) return env;

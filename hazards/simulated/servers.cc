@@ -12,7 +12,7 @@ namespace {
 /// For a server to start, and for clients to learn that their connections are gone.
 constexpr std::chrono::milliseconds kStart{10};
 /// For the other members of a cluster to notice that their leader is gone, and to elect another.
-constexpr std::chrono::milliseconds kElection{500};
+constexpr std::chrono::milliseconds kNextLeader{500};
 
 Duration shortest_session_on(std::string_view backend) {
   const auto* const kind = deployment::find_private_store_kind(backend);
@@ -136,7 +136,7 @@ void SimulatedServers::freeze_leader() {
 }
 
 void SimulatedServers::replace_leader() {
-  PlayClock::sleep_for(kElection);
+  PlayClock::sleep_for(kNextLeader);
   first().fail_over();
   PlayClock::sleep_for(kStart);
 }

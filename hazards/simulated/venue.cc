@@ -41,9 +41,7 @@ class SimulatedVenue final : public Venue {
     hosts_.push_back(std::make_unique<simulate::Host>(world_, static_cast<int>(hosts_.size()),
                                                       simulate::kLocalRegion, simulate::Clock(),
                                                       std::span<const simulate::Pauses>()));
-    dialers_.push_back(
-        std::make_shared<simulate::SimulatedDialer>(*hosts_.back(), network_, servers_));
-    return std::make_unique<SimulatedClient>(*hosts_.back(), dialers_.back());
+    return std::make_unique<SimulatedClient>(*hosts_.back(), network_, servers_);
   }
   std::unique_ptr<testbed::Line> line_to(std::uint16_t port) override {
     return std::make_unique<SimulatedLine>(*hosts_.back(), port);
@@ -70,7 +68,6 @@ class SimulatedVenue final : public Venue {
   simulate::Nodes nodes_;
   std::vector<simulate::Server*> servers_;
   std::vector<std::unique_ptr<simulate::Host>> hosts_;
-  std::vector<std::shared_ptr<simulate::SimulatedDialer>> dialers_;  ///< of the hosts
 };
 
 }  // namespace
