@@ -175,7 +175,7 @@ class PrivateStore {
   virtual void restart_member(std::size_t member) { need(servers().at(member)->restart(true)); }
   /// Nothing passes between this member and the others; clients reach all of them.
   virtual void isolate(std::size_t member);
-  void reunite();
+  virtual void reunite();
 
   /// The leader of a cluster stands still, and goes on.
   virtual void freeze_leader();

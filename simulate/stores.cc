@@ -1,6 +1,7 @@
 #include "simulate/stores.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -57,8 +58,11 @@ constexpr std::array kStores{
 
 }  // namespace
 
-std::string SimulatedStore::url_of(int number) const {
-  return fmt::format("{}://{}-{}:{}", scheme, backend, number, port);
+std::string SimulatedStore::url_of(int number, const std::vector<std::uint16_t>& ports) const {
+  std::vector<std::string> places;
+  for (const int one : ports) places.push_back(fmt::format("{}-{}:{}", backend, number, one));
+  if (ports.empty()) places.push_back(fmt::format("{}-{}:{}", backend, number, port));
+  return fmt::format("{}://{}", scheme, fmt::join(places, ","));
 }
 
 std::span<const SimulatedStore> simulated_stores() { return kStores; }

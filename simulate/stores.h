@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "simulate/redis/node.h"
 #include "strategies/services.h"
@@ -26,8 +28,8 @@ struct SimulatedStore {
   std::string_view scheme;      ///< of its URLs
   bool only_in_memory = false;  ///< it has neither a disk nor replicas
 
-  /// Of the server of that number.
-  std::string url_of(int number) const;
+  /// Of the server of that number, or of some members of that cluster.
+  std::string url_of(int number, const std::vector<std::uint16_t>& ports = {}) const;
 };
 
 std::span<const SimulatedStore> simulated_stores();

@@ -37,6 +37,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
   Host& host;
   Network& network;
   Server& server;
+  int port = 0;                 ///< of the server
   TimePoint last_arrival[2]{};  ///< of the messages to the server, and to the client
   Relay* relay = nullptr;       ///< on its way; null: none
   std::uint64_t number = 0;     ///< there

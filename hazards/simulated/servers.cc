@@ -11,8 +11,6 @@ namespace {
 
 /// For a server to start, and for clients to learn that their connections are gone.
 constexpr std::chrono::milliseconds kStart{10};
-/// For the other members of a cluster to notice that their leader is gone, and to elect another.
-constexpr std::chrono::milliseconds kNextLeader{500};
 
 Duration shortest_session_on(std::string_view backend) {
   const auto* const kind = deployment::find_private_store_kind(backend);
@@ -71,10 +69,13 @@ simulate::StoreSettings SimulatedServers::settings_of(const simulate::SimulatedS
   return settings;
 }
 
-/// A line is on the way of its client's connections, so all clients have the same URLs.
-Endpoints SimulatedServers::endpoints(const std::vector<std::uint16_t>& /*ports*/) const {
+/// A line is on the way of its client's connections, so it does not show in the URLs.
+Endpoints SimulatedServers::endpoints(const std::vector<std::uint16_t>& ports) const {
+  const bool of_members = members_ > 1;
   std::vector<std::string> urls;
-  for (const auto& node : nodes_) urls.push_back(kind_.url_of(node->number));
+  for (const auto& node : nodes_) {
+    urls.push_back(of_members ? kind_.url_of(node->number, ports) : kind_.url_of(node->number));
+  }
   return {{std::string(kind_.backend), std::move(urls)}};
 }
 
@@ -122,12 +123,8 @@ void SimulatedServers::end_session(const std::string& key) {
 
 void SimulatedServers::restart_member(std::size_t member) {
   if (member == this->member(true)) return fail_over();
-  first().restart_follower(static_cast<int>(member));
+  first().restart_follower(member);
   PlayClock::sleep_for(kStart);
-}
-
-void SimulatedServers::isolate(std::size_t /*member*/) {
-  throw NotPlayable("not simulated: a member that is apart from the others");
 }
 
 void SimulatedServers::freeze_leader() {
@@ -136,7 +133,7 @@ void SimulatedServers::freeze_leader() {
 }
 
 void SimulatedServers::replace_leader() {
-  PlayClock::sleep_for(kNextLeader);
+  PlayClock::sleep_for(simulate::StoreServer::kElection);
   first().fail_over();
   PlayClock::sleep_for(kStart);
 }

@@ -10,7 +10,7 @@
 namespace lockbench::hazards {
 
 /// Simulated servers as a play sees them. What they cannot have is refused as by PrivateStore. A
-/// cluster is one node, at one address: the first of its members leads, whichever that is.
+/// cluster is one node: the first of its members leads, whichever that is.
 class SimulatedServers : public deployment::PrivateStore {
  public:
   /// The nodes, of which faults strike the first, must outlive it.
@@ -36,9 +36,12 @@ class SimulatedServers : public deployment::PrivateStore {
 
   std::size_t members() const override { return members_; }
   std::size_t member(bool leads) const override { return leads ? 0 : 1; }
-  std::uint16_t port_of(std::size_t /*member*/) const override { return ports().front(); }
+  std::uint16_t port_of(std::size_t member) const override {
+    return static_cast<std::uint16_t>(member + 1);
+  }
   void restart_member(std::size_t member) override;
-  void isolate(std::size_t member) override;
+  void isolate(std::size_t member) override { first().isolate(member); }
+  void reunite() override { first().reunite(); }
   void freeze_leader() override;
   void thaw_leader() override { first().resume_deposed(); }
   void kill_leader() override { first().kill(); }

@@ -43,6 +43,8 @@ std::vector<std::string> EtcdNode::keys() const {
 }
 
 bool EtcdNode::take(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
+  // A member that is apart has no answer, be it the former leader.
+  if (is_apart(static_cast<std::size_t>(wire->port) - 1)) return false;
   auto& client = static_cast<Client&>(*wire->session);
   client.input += bytes;
   return !std::exchange(client.ready, true);

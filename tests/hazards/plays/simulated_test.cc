@@ -37,9 +37,8 @@ TEST(SimulatedMatrix, IsAsDeclared) {
     EXPECT_THAT(cell.reason, StartsWith("not simulated: ")) << description_of(cell);
   }
   // Also in docs/hazards.md.
-  EXPECT_THAT(left_out, ElementsAre("failover-sentinel", "leader-isolated", "member-isolated",
-                                    "member-isolated-fenced", "reshard-holding", "shard-failover",
-                                    "shard-lost"));
+  EXPECT_THAT(left_out,
+              ElementsAre("failover-sentinel", "reshard-holding", "shard-failover", "shard-lost"));
 }
 
 TEST(SimulatedPlays, AreTheSameForTheSameSeed) {

@@ -213,7 +213,7 @@ TEST(SimulatedZookeeper, ARestartedFollowerLosesItsConnectionsButNotTheirSession
     RawClient& client = connect_to_follower(ensemble, clients, kLag, 5s);
     client.make_lock();
     EXPECT_TRUE(client.ask(zookeeper::ping()));
-    for (const int follower : {1, 2}) ensemble.node.restart_follower(follower);
+    for (const std::size_t follower : {1U, 2U}) ensemble.node.restart_follower(follower);
     EXPECT_FALSE(client.ask(zookeeper::ping()));
     EXPECT_THAT(ensemble.node.keys(), ElementsAre("lockbench:r:k"));
   });
