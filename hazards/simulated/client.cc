@@ -21,7 +21,7 @@ class StalledEnv final : public ForwardingEnv {
   }
 };
 
-/// Of such a service, once it has been told of its work: it sees nothing more.
+/// Of such a service: it hears of new work and of its end, but of no time and no answer.
 class StalledPoller final : public Poller {
  public:
   explicit StalledPoller(std::unique_ptr<Poller> poller) : poller_(std::move(poller)) {}
