@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 
@@ -12,13 +11,9 @@
 #include "loadgen/run/local_crew.h"
 #include "results/stats/statistics.h"
 #include "simulate/lock_view.h"
-#include "simulate/memcached/node.h"
 #include "simulate/spoilt_counter.h"
-#include "simulate/zookeeper/node.h"
+#include "simulate/stores.h"
 #include "strategies/registry.h"
-#ifdef LOCKBENCH_HAS_ETCD
-#include "simulate/etcd/node.h"
-#endif
 
 namespace lockbench::simulate {
 namespace {
@@ -27,15 +22,6 @@ using loadgen::Phase;
 using loadgen::Timing;
 
 constexpr double kProgressSteps = 100;
-
-/// The stores that can be simulated.
-struct SimulatedStore {
-  std::string_view backend;
-  int port;
-  std::unique_ptr<StoreServer> (*make)(World& world, Network& network, int number, int region,
-                                       const Plan& plan);
-  std::string_view scheme{};  ///< of its URLs; empty: its name
-};
 
 RedisSettings redis_settings(const Plan& plan) {
   RedisSettings settings = plan.redis;
@@ -50,46 +36,8 @@ int members_of(const Plan& plan) {
   return plan.faults.any(Disturbance::failover) ? kCluster : plan.members;
 }
 
-ZookeeperSettings zookeeper_settings(const Plan& plan) {
-  return {.members = members_of(plan), .lag = plan.redis.lag};
-}
-
-constexpr std::array kStores{
-    SimulatedStore{.backend = "redis",
-                   .port = 6379,
-                   .make = [](World& world, Network& network, int number, int region,
-                              const Plan& plan) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<RedisNode>(world, network, number, region,
-                                                        redis_settings(plan));
-                   }},
-    SimulatedStore{.backend = "memcached",
-                   .port = 11211,
-                   .make = [](World& world, Network& network, int number, int region,
-                              const Plan& /*plan*/) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<MemcachedNode>(world, network, number, region);
-                   }},
-#ifdef LOCKBENCH_HAS_ETCD
-    SimulatedStore{.backend = "etcd",
-                   .port = 2379,
-                   .make = [](World& world, Network& network, int number, int region,
-                              const Plan& plan) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<EtcdNode>(world, network, number, region,
-                                                       members_of(plan));
-                   }},
-#endif
-    SimulatedStore{.backend = "zookeeper",
-                   .port = 2181,
-                   .make = [](World& world, Network& network, int number, int region,
-                              const Plan& plan) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<ZookeeperNode>(world, network, number, region,
-                                                            zookeeper_settings(plan));
-                   },
-                   .scheme = "zk"},
-};
-
-const SimulatedStore* store_of(const Descriptor& strategy) {
-  const auto* const found = std::ranges::find(kStores, strategy.backend, &SimulatedStore::backend);
-  return found == kStores.end() ? nullptr : found;
+StoreSettings settings_of(const Plan& plan) {
+  return {.redis = redis_settings(plan), .members = members_of(plan)};
 }
 
 class Simulation final : public loadgen::ClientHosts {
@@ -147,12 +95,7 @@ class Simulation final : public loadgen::ClientHosts {
     Host& host = *hosts_[index(client)];
     auto services = std::make_unique<Services>();
     loadgen::record_services(run, *services, nullptr);
-    services->provide<redis::ConnectionFactory>(
-        redis::make_connection_factory_on(*dialers_[index(client)]));
-    services->provide<Dialer>(dialers_[index(client)]);
-#ifdef LOCKBENCH_HAS_ETCD
-    services->provide<etcd::Links>(std::make_shared<SimulatedLinks>(dialers_[index(client)]));
-#endif
+    provide_connections(*services, dialers_[index(client)]);
     const auto make = [this, &host,
                        random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {
       auto env = std::make_unique<HostEnv>(host, (*random)(), true);
@@ -211,9 +154,7 @@ class Simulation final : public loadgen::ClientHosts {
     const int nodes = plan.strategy->traits.nodes > 1 ? plan.workload.nodes : 1;
     auto& urls = run.endpoints[server_set(*plan.strategy)];
     for (int node = 0; node < nodes; ++node) {
-      const SimulatedStore& store = *store_of(*plan.strategy);
-      const std::string_view scheme = store.scheme.empty() ? store.backend : store.scheme;
-      urls.push_back(fmt::format("{}://{}-{}:{}", scheme, store.backend, node, store.port));
+      urls.push_back(find_simulated_store(plan.strategy->backend)->url_of(node));
     }
     return run;
   }
@@ -236,8 +177,8 @@ class Simulation final : public loadgen::ClientHosts {
     const std::size_t nodes = run_plan_.endpoints.begin()->second.size();
     for (std::size_t node = 0; node < nodes; ++node) {
       const int number = static_cast<int>(node);
-      nodes_.push_back(
-          store_of(*plan_.strategy)->make(world_, network_, number, region_of(number), plan_));
+      nodes_.push_back(find_simulated_store(plan_.strategy->backend)
+                           ->make(world_, network_, number, region_of(number), settings_of(plan_)));
       nodes_.back()->clock = draw_clock();
       if (plan_.calibration) nodes_.back()->per_request = plan_.calibration->per_request;
       servers_.push_back(nodes_.back().get());
@@ -351,15 +292,16 @@ results::Estimate estimate(std::span<const Outcome> outcomes, double events, dou
 std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
   if (strategy.traits.updates) return "it takes no lock that a fault could break";
-  if (store_of(strategy) != nullptr) return "";
+  if (find_simulated_store(strategy.backend) != nullptr) return "";
   std::vector<std::string_view> stores;
-  for (const SimulatedStore& store : kStores) stores.push_back(store.backend);
-  return fmt::format("only strategies on {} can be simulated so far", fmt::join(stores, ", "));
+  for (const SimulatedStore& store : simulated_stores()) stores.push_back(store.backend);
+  return fmt::format("only strategies on {} can be simulated", fmt::join(stores, ", "));
 }
 
 tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,
                                             const std::stop_token& stop) {
-  if (store_of(*plan.strategy) == nullptr) return tl::unexpected(why_not(*plan.strategy));
+  if (find_simulated_store(plan.strategy->backend) == nullptr)
+    return tl::unexpected(why_not(*plan.strategy));
   fibers::Stacks stacks(fibers::StackSize{.bytes = std::size_t{128} * 1024});
   auto scheduler = fibers::Scheduler::make(stacks, fibers::Time::virtual_time);
   if (!scheduler) return tl::unexpected(scheduler.error());

@@ -59,7 +59,8 @@ TEST(SimulatedPlays, TakeTheirTimeOnTheirOwnClock) {
 
 TEST(SimulatedPlays, AreOfStoresThatAreSimulated) {
   EXPECT_EQ(why_not_simulated(strategy("redlock")), "");
-  EXPECT_NE(why_not_simulated(strategy("zookeeper")), "");
+  EXPECT_EQ(why_not_simulated(strategy("memcached-add")), "");
+  EXPECT_NE(why_not_simulated(strategy("local-mutex")), "");
   EXPECT_NE(why_not_simulated(strategy("redis-cas-retry")), "") << "it takes no lock";
 }
 
