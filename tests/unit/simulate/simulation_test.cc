@@ -64,7 +64,7 @@ TEST_P(Simulated, IsTheSameEachTimeWithTheSameSeed) {
 TEST(Simulation, EndsAfterSoManyEventsAndIsSummarisedAsARun) {
   Plan plan = plan_for("redis-queue");
   plan.summarises = true;
-  plan.most_events = 20'000;
+  plan.most_events = 5'000;
   const Outcome outcome = test::must(simulate(plan, 1));
   EXPECT_GT(outcome.simulated, 1s);
   EXPECT_LT(outcome.simulated, plan.workload.duration);
