@@ -382,14 +382,15 @@ tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed
   return outcome;
 }
 
-std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events) {
+std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events,
+                                     const std::stop_token& stop) {
   constexpr std::uint64_t kSeed = 1, kFewestGrants = 20;
   plan.workload.resource = loadgen::Resource::memory;
   plan.most_events = most_events;
   plan.summarises = true;
-  auto outcome = simulate(plan, kSeed);
-  const bool enough = outcome && outcome->acquired.count() >= kFewestGrants;
-  return enough ? std::move(outcome->run) : std::nullopt;
+  auto outcome = simulate(plan, kSeed, stop);
+  const bool shows = outcome && outcome->acquired.count() >= kFewestGrants;
+  return shows && !stop.stop_requested() ? std::move(outcome->run) : std::nullopt;
 }
 
 results::Simulation summarise(const Plan& plan, std::uint64_t first_seed,

@@ -93,8 +93,9 @@ tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed
                                             const std::stop_token& stop = {});
 
 /// A short play of the load, for figures that nobody measured: always with the same seed, and with
-/// at most `most_events` events. Nothing if it could not begin, or granted too little.
-std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events);
+/// at most `most_events` events. Nothing if it could not begin, granted too little, or was stopped.
+std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events,
+                                     const std::stop_token& stop = {});
 
 /// The outcomes of several seeds, from `first_seed` on, as a result has them.
 results::Simulation summarise(const Plan& plan, std::uint64_t first_seed,

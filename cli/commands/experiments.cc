@@ -70,14 +70,14 @@ tl::expected<results::Threshold, std::string> parse_objective(const std::string&
 }
 
 /// Plays loads of the strategy for capacity's guess; empty if it cannot be simulated.
-loadgen::Simulate simulator_of(const Descriptor& strategy, int replicas) {
+loadgen::Simulate simulator_of(const Descriptor& strategy, int replicas, std::stop_token stop) {
   // A second or less each, of at most eleven.
   constexpr std::uint64_t kMostEvents = 300'000;
   if (!simulate::why_not(strategy).empty()) return {};
-  return [&strategy, replicas](const loadgen::Workload& workload) {
+  return [&strategy, replicas, stop = std::move(stop)](const loadgen::Workload& workload) {
     return simulate::rehearse(
-        {.strategy = &strategy, .workload = workload, .redis = {.replicas = replicas}},
-        kMostEvents);
+        {.strategy = &strategy, .workload = workload, .redis = {.replicas = replicas}}, kMostEvents,
+        stop);
   };
 }
 
@@ -101,7 +101,7 @@ void measure_all(loadgen::CapacityPlan plan, int replicas, const std::vector<Sel
       continue;
     }
     plan.strategy = one.strategy;
-    plan.simulate = simulator_of(*one.strategy, replicas);
+    plan.simulate = simulator_of(*one.strategy, replicas, session.stop());
     loadgen::CapacityMeasured measured =
         loadgen::measure_capacity(plan, experiment.on_step(), session.stop());
     for (const std::string& line : measured.errors) console.warn("failure: " + line);
