@@ -381,11 +381,17 @@ class Examination {
     if (simulated_ == nullptr) return "";
     const auto value = results::figure(*simulated_, slo.figure);
     if (!value) return "";
-    const std::string missed = results::evaluate(slo, *simulated_).reason;
+    const auto outcome = results::evaluate(slo, *simulated_);
     const results::Unit unit = results::compared_figure(slo.figure).unit;
-    return simulated(missed.empty()
+    return simulated(outcome.kept()
                          ? fmt::format("{} is {}", slo.figure, results::human(*value, unit))
-                         : "missed, " + missed);
+                         : (outcome.is_unknown ? "not shown, " : "missed, ") + outcome.reason);
+  }
+
+  bool simulation_misses(const results::Threshold& slo) const {
+    if (simulated_ == nullptr) return false;
+    const auto outcome = results::evaluate(slo, *simulated_);
+    return !outcome.kept() && !outcome.is_unknown;
   }
 
   void judge(const results::Threshold& slo, const std::string& requirement,
@@ -436,8 +442,7 @@ class Examination {
                       what, fmt::join(words, " and "), shown.empty() ? "" : "; ", shown),
           source);
       // What was kept under another load does not count if a simulation of this one misses it.
-      const bool doubtful = kept && !shown.empty() && !results::evaluate(slo, *simulated_).kept();
-      if (!doubtful) found_.conditions.back().kept = kept;
+      if (!kept || !simulation_misses(slo)) found_.conditions.back().kept = kept;
     }
   }
 

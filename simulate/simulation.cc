@@ -358,6 +358,7 @@ results::Estimate estimate(std::span<const Outcome> outcomes, double events, dou
 
 std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
+  if (!strategy.program.empty()) return "it is a client program";
   if (strategy.traits.updates) return "it takes no lock that a fault could break";
   if (store_of(strategy) != nullptr) return "";
   std::vector<std::string_view> stores;

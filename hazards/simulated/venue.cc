@@ -72,7 +72,6 @@ class SimulatedVenue final : public Venue {
 }  // namespace
 
 std::string why_not_simulated(const Descriptor& strategy) {
-  if (!strategy.program.empty()) return "it is a client program";
   if (strategy.backend != "redis") return "only plays on Redis can be simulated so far";
   return simulate::why_not(strategy);
 }

@@ -79,6 +79,13 @@ TEST(Simulation, EndsAfterSoManyEventsAndIsSummarisedAsARun) {
   EXPECT_EQ(test::must(simulate(plan, 1)).simulated, plan.workload.duration);
 }
 
+TEST(Simulation, IsNotOfClientPrograms) {
+  Descriptor program = *find_strategy("redis-queue");
+  EXPECT_EQ(why_not(program), "");
+  program.program = "mine --serve";
+  EXPECT_EQ(why_not(program), "it is a client program");
+}
+
 TEST(Rehearsal, HasEnoughGrantsOrShowsNothing) {
   const Plan plan = plan_for("redis-queue");
   EXPECT_GT(rehearse(plan, 20'000).value().sections, 100U);
