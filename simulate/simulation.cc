@@ -74,7 +74,12 @@ class Simulation final : public loadgen::ClientHosts {
     const SpoiltCounter& spoilt = *counter;
     run_.counter = std::move(counter);
     run_.history = plan_.history;
-    loadgen::LocalCrew crew(run_, *env_, stop);
+    const std::stop_callback stopped(stop, [this] { early_.request_stop(); });
+    world_.after(plan_.most_events, [this] {
+      cut_short_ = true;
+      early_.request_stop();
+    });
+    loadgen::LocalCrew crew(run_, *env_, early_.get_token());
     if (auto connected = crew.connect([](int) {}); !connected) {
       return tl::unexpected(connected.error());
     }
@@ -206,7 +211,7 @@ class Simulation final : public loadgen::ClientHosts {
     crew.run_out(ended + workload.longest_run_out());
     run_.load_end = env_->now();
     run_.over.request_stop();
-    crew.drain({});
+    crew.drain(cut_short_ ? std::optional(Duration::zero()) : std::nullopt);
     crew.count_never_begun(run_.load_end);
     return ended;
   }
@@ -251,11 +256,14 @@ class Simulation final : public loadgen::ClientHosts {
       outcome.longest_outage = std::max(outcome.longest_outage, lock.longest());
     }
     for (const auto& node : nodes_) outcome.servers_worked += node->worked();
+    if (plan_.summarises) loadgen::summarise(run_, outcome.simulated, outcome.run.emplace());
     return outcome;
   }
 
   const Plan& plan_;
   const loadgen::RunPlan run_plan_;
+  std::stop_source early_;  ///< ends the run
+  bool cut_short_ = false;  ///< by the limit of events
   World world_;
   Network network_;
   const std::unique_ptr<Env> env_;
@@ -291,6 +299,7 @@ results::Estimate estimate(std::span<const Outcome> outcomes, double events, dou
 
 std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
+  if (!strategy.program.empty()) return "it is a client program";
   if (strategy.traits.updates) return "it takes no lock that a fault could break";
   if (find_simulated_store(strategy.backend) != nullptr) return "";
   std::vector<std::string_view> stores;
@@ -314,6 +323,17 @@ tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed
   (*scheduler)->finish();
   (*scheduler)->run();
   return outcome;
+}
+
+std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events,
+                                     const std::stop_token& stop) {
+  constexpr std::uint64_t kSeed = 1, kFewestGrants = 20;
+  plan.workload.resource = loadgen::Resource::memory;
+  plan.most_events = most_events;
+  plan.summarises = true;
+  auto outcome = simulate(plan, kSeed, stop);
+  const bool shows = outcome && outcome->acquired.count() >= kFewestGrants;
+  return shows && !stop.stop_requested() ? std::move(outcome->run) : std::nullopt;
 }
 
 results::Simulation summarise(const Plan& plan, std::uint64_t first_seed,

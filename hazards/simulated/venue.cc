@@ -73,7 +73,6 @@ class SimulatedVenue final : public Venue {
 }  // namespace
 
 std::string why_not_simulated(const Descriptor& strategy) {
-  if (!strategy.program.empty()) return "it is a client program";
   return simulate::why_not(strategy);
 }
 
