@@ -72,10 +72,6 @@ class SimulatedVenue final : public Venue {
 
 }  // namespace
 
-std::string why_not_simulated(const Descriptor& strategy) {
-  return simulate::why_not(strategy);
-}
-
 Cell play_simulated(const Scenario& scenario, const Descriptor& strategy, std::uint64_t seed) {
   Cell cell = make_cell(scenario, strategy);
   if (cell.played()) return cell;
