@@ -51,6 +51,7 @@ Verdict rolling_restart(Play& play) {
 Verdict leader_frozen(Play& play) {
   // etcd gives up a lost request after 6 s, and makes the next ones then.
   constexpr std::chrono::seconds kTtl{4}, kFrozen{6}, kAfter{10};
+  constexpr std::chrono::milliseconds kReconnecting{200};
   play.set_ttl(kTtl);
   const auto servers = play.store().servers();
   const std::size_t leading = play.store().member(true);
@@ -62,12 +63,17 @@ Verdict leader_frozen(Play& play) {
   Actor& second = play.client("second", {.members = others});
   const Grant held = holder.must_acquire();
   play.store().freeze_leader();
+  // As etcd does after 5 s, the others close their connections to it.
+  play.store().isolate(leading);
   const TimePoint frozen_at = PlayClock::now();
   play.record_fault("the leader stands still");
   second.start_acquire(kFrozen + kAfter);
   play.wait_until(frozen_at + kFrozen);
   play.store().thaw_leader();
   play.record_fault("the former leader goes on");
+  // It looks for sessions that are over at once, and has the others' connections a little later.
+  play.wait_until(frozen_at + kFrozen + kReconnecting);
+  play.store().reunite();
   Grant next = second.finish_any_acquire();
   if (next.unanswered()) next = acquire_at_last(second, kAfter, kElection);
   play.note("second_granted", next.granted());
