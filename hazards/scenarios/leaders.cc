@@ -47,18 +47,24 @@ Verdict rolling_restart(Play& play) {
 Verdict leader_frozen(Play& play) {
   // etcd gives up a lost request after 6 s, and makes the next ones then.
   constexpr std::chrono::seconds kTtl{4}, kFrozen{6}, kAfter{10};
+  constexpr std::chrono::milliseconds kReconnecting{200};
   play.set_ttl(kTtl);
   const auto others = play.store().others_than(play.store().member(true));
   Actor& holder = play.client("holder", {.members = others});
   Actor& second = play.client("second", {.members = others});
   const Grant held = holder.must_acquire();
   play.store().freeze_leader();
+  // As etcd does after 5 s, the others close their connections to it.
+  play.store().isolate(leading);
   const TimePoint frozen_at = PlayClock::now();
   play.record_fault("the leader stands still");
   second.start_acquire(kFrozen + kAfter);
   play.wait_until(frozen_at + kFrozen);
   play.store().thaw_leader();
   play.record_fault("the former leader goes on");
+  // It looks for sessions that are over at once, and has the others' connections a little later.
+  play.wait_until(frozen_at + kFrozen + kReconnecting);
+  play.store().reunite();
   Grant next = second.finish_any_acquire();
   if (next.unanswered()) next = acquire_at_last(second, kAfter, kElection);
   play.note("second_granted", next.granted());
