@@ -96,7 +96,7 @@ tl::expected<void, std::string> fit_servers(Plan& plan, double wanted) {
 
 tl::expected<Calibration, std::string> fit(Plan plan, const Times& wanted) {
   constexpr int kSteps = 12;
-  constexpr double kLeast = 100e-9, kMost = 1, kLeastSpread = 1.01, kMostSpread = 100;
+  constexpr double kLeast = 100e-9, kMost = 1, kLeastSpread = 1.01, kMostSpread = 100, kNear = 0.02;
   double median = 25e-6, spread = 4;  // of the delay: its p99 in relation to its median
   Calibration& now = plan.calibration.emplace();
   now.delay = DurationDistribution::constant(to_duration(median));
@@ -107,8 +107,10 @@ tl::expected<Calibration, std::string> fit(Plan plan, const Times& wanted) {
     now.delay = DurationDistribution::lognormal(to_duration(median), to_duration(median * spread));
     const auto seen = play(plan);
     if (!seen) return tl::unexpected(seen.error());
-    median = std::clamp(median * nearer(wanted.p50, seen->p50), kLeast, kMost);
+    const double longer = nearer(wanted.p50, seen->p50);
     const double tail = nearer(wanted.p99 / wanted.p50 - 1, seen->p99 / seen->p50 - 1);
+    if (std::abs(longer - 1) < kNear && std::abs(tail - 1) < kNear) break;
+    median = std::clamp(median * longer, kLeast, kMost);
     spread = std::clamp(1 + (spread - 1) * tail, kLeastSpread, kMostSpread);
   }
   return now;
