@@ -16,8 +16,8 @@ using testing::Not;
 using testing::StartsWith;
 
 /// Far from a load of 32 clients that keep their lock busy for 70 % of the time.
-const Requirements kFarLoad{.work_p50 = 20ms, .clients = 640, .rate = 20};
-const Requirements kNearLoad{.work_p50 = 1ms, .clients = 32, .rate = 700};
+const Requirements far_load{.work_p50 = 20ms, .clients = 640, .rate = 20};
+const Requirements near_load{.work_p50 = 1ms, .clients = 32, .rate = 700};
 
 /// Measured with these p50 of acquiring, and simulated with others.
 class SimulatedFigure : public testing::Test {
@@ -51,8 +51,8 @@ TEST_F(SimulatedFigure, WhatFallsFarBehindUnderTheRequiredLoadComesLast) {
   add("polled", 1e-3, 2.0);
   add("queue", 10e-3, 5e-3);
   add("twin", 30e-3, 9e-3);
-  EXPECT_THAT(names(without(kFarLoad).ranked), ElementsAre("polled", "queue", "twin"));
-  const Answer answer = with(kFarLoad);
+  EXPECT_THAT(names(without(far_load).ranked), ElementsAre("polled", "queue", "twin"));
+  const Answer answer = with(far_load);
   EXPECT_THAT(names(answer.ranked), ElementsAre("queue", "twin", "polled"))
       << "twice as bad is not enough: the measured tier decides";
   EXPECT_EQ(candidate(answer, "polled").value, 2e-3) << "still what was measured";
@@ -63,7 +63,7 @@ TEST_F(SimulatedFigure, IsNotComparedWithWhatCannotBeSimulated) {
   add("a-database", 5e-3, std::nullopt);
   add("fast", 1e-3, 50.0);
   add("faster", 9e-4, 40.0);
-  EXPECT_THAT(names(with(kFarLoad).ranked), ElementsAre("faster", "fast", "a-database"))
+  EXPECT_THAT(names(with(far_load).ranked), ElementsAre("faster", "fast", "a-database"))
       << "as measured: the simulated ones are alike, however slow";
 }
 
@@ -72,7 +72,7 @@ TEST_F(SimulatedFigure, WithoutAMeasurementItComesAfterThoseWithOneAndBeforeThos
   add("c-slow", std::nullopt, 1.0);
   add("d-quick", std::nullopt, 1e-3);
   add("measured", 5.0, std::nullopt);
-  const Answer answer = with(kNearLoad);
+  const Answer answer = with(near_load);
   EXPECT_THAT(names(answer.ranked), ElementsAre("measured", "d-quick", "c-slow", "b-unheard"));
   EXPECT_EQ(candidate(answer, "d-quick").value, std::nullopt);
   EXPECT_EQ(candidate(answer, "d-quick").tier, 0);
@@ -81,7 +81,7 @@ TEST_F(SimulatedFigure, WithoutAMeasurementItComesAfterThoseWithOneAndBeforeThos
 TEST_F(SimulatedFigure, IsSaidApartFromWhatWasMeasured) {
   add("measured", 3e-3, 7e-3);
   add("unheard", std::nullopt, 4e-3);
-  const Answer answer = with(kFarLoad);
+  const Answer answer = with(far_load);
   const std::string text = to_text(answer, {}, true);
   EXPECT_THAT(text, HasSubstr("acquire.p99 6 ms, simulated under your load 14 ms"));
   EXPECT_THAT(text, HasSubstr("acquire.p99 not measured, simulated under your load 8 ms"));
@@ -90,9 +90,9 @@ TEST_F(SimulatedFigure, IsSaidApartFromWhatWasMeasured) {
   EXPECT_EQ(qualify.at(1).at("value"), nullptr);
   EXPECT_EQ(qualify.at(1).at("simulated").at("value"), 8e-3);
   EXPECT_EQ(qualify.at(1).at("simulated").at("at_least"), false);
-  EXPECT_EQ(nlohmann::json::parse(to_json(without(kFarLoad))).at("qualify").at(0).at("simulated"),
+  EXPECT_EQ(nlohmann::json::parse(to_json(without(far_load))).at("qualify").at(0).at("simulated"),
             nullptr);
-  EXPECT_THAT(to_text(without(kFarLoad), {}, true), Not(HasSubstr("simulated")));
+  EXPECT_THAT(to_text(without(far_load), {}, true), Not(HasSubstr("simulated")));
 }
 
 Requirements with_objective(Requirements requirements) {
@@ -103,7 +103,7 @@ Requirements with_objective(Requirements requirements) {
 TEST_F(SimulatedFigure, NeverKeepsAnObjective) {
   add("kept", std::nullopt, 1e-3);
   add("missed", std::nullopt, 1.0);
-  const Answer answer = with(with_objective(kNearLoad));
+  const Answer answer = with(with_objective(near_load));
   EXPECT_THAT(candidate(answer, "kept").in_favour,
               Not(Contains(Field(&Reason::requirement, StartsWith("--slo")))));
   EXPECT_THAT(candidate(answer, "kept").conditions.at(0).text,
@@ -117,7 +117,7 @@ TEST_F(SimulatedFigure, NeverKeepsAnObjective) {
 TEST_F(SimulatedFigure, AnObjectiveThatItMissesWasNotShownByAnotherLoad) {
   add("a-polled", 1e-3, 1.0);
   add("queue", 2e-3, 2e-3);
-  const Requirements required = with_objective(kFarLoad);
+  const Requirements required = with_objective(far_load);
   EXPECT_THAT(names(without(required).ranked), ElementsAre("a-polled", "queue"));
   const Answer answer = with(required);
   EXPECT_THAT(names(answer.ranked), ElementsAre("queue", "a-polled"));
@@ -131,7 +131,7 @@ TEST_F(SimulatedFigure, AnObjectiveThatItMissesWasNotShownByAnotherLoad) {
 TEST_F(SimulatedFigure, ThatItDoesNotKeepUpIsACondition) {
   add("lags", 1e-3, 1e-3);
   simulation_of("lags").outcomes = {.acquired = 60, .timed_out = 40};
-  EXPECT_THAT(candidate(with(kFarLoad), "lags").conditions,
+  EXPECT_THAT(candidate(with(far_load), "lags").conditions,
               Contains(Field(&Reason::text, HasSubstr("simulated, not measured: it served 60 %"))));
 }
 
