@@ -53,7 +53,9 @@ class ZookeeperLocks {
     std::vector<std::string> contenders;  ///< new sequence nodes: who owns them?
     std::vector<std::string> others;      ///< new children of another kind: they may be locks
   };
-  Listed listed(const std::string& path, const std::vector<std::string>& children) {
+  /// `made`: how many children it ever had. `initial`: it may be older than the watch.
+  Listed listed(const std::string& path, const std::vector<std::string>& children,
+                std::uint64_t made, bool initial) {
     Listed result;
     if (!nodes_.contains(path) && nodes_.size() >= most_) {
       ++unfollowed_;
@@ -62,14 +64,16 @@ class ZookeeperLocks {
     Node& node = nodes_[path];
     std::set<std::uint64_t> present;
     std::set<std::string> others;
-    std::optional<std::uint64_t> newest = node.newest;
     std::uint64_t fresh = 0;
     for (const std::string& name : children) {
       const bool known_other = node.others.contains(name);
       const auto sequence = read_sequence_node(name);
       if (known_other || !sequence) {
         others.insert(name);
-        if (!known_other) result.others.push_back(name);
+        if (!known_other) {
+          result.others.push_back(name);
+          ++fresh;
+        }
         continue;
       }
       present.insert(sequence->sequence);
@@ -87,25 +91,21 @@ class ZookeeperLocks {
         }
       }
       ++node.changes;
-      if (!node.newest || sequence->sequence > *node.newest) ++fresh;
-      if (!newest || sequence->sequence > *newest) newest = sequence->sequence;
+      ++fresh;
     }
-    // Sequence numbers count the children ever made, so gaps are missed contenders. Only for locks:
-    // other nodes may end in any number.
+    const std::uint64_t before = node.made.value_or(initial ? made - std::min(made, fresh) : 0);
+    node.made = made;
     const Node* const permits = beside(path, kQueue, kPermits);
     const bool is_queue = permits != nullptr && permits->permits;
-    if (node.was_lock && !is_queue && node.newest && newest && *newest > *node.newest) {
-      const std::uint64_t made = *newest - *node.newest;
-      const std::uint64_t missed = made - std::min(made, fresh);
-      missed_ += missed;
-      node.missed += missed;
-    }
-    node.newest = newest;
+    const std::uint64_t since = made - std::min(made, before);
+    if (!is_queue) node.unseen += since - std::min(since, fresh);
     node.changes += std::erase_if(
         node.queue, [&](const auto& contender) { return !present.contains(contender.first); });
     std::erase_if(node.taken_under,
                   [&](const auto& permit) { return !present.contains(permit.first); });
     node.others = std::move(others);
+    // Of a node without children nothing tells what those were that are gone.
+    if (node.was_lock || children.empty()) miss(node);
     return result;
   }
   /// Takes a new contender's session; 0: it has none, so it is no contender. `made_at`: only if it
@@ -137,6 +137,7 @@ class ZookeeperLocks {
     const std::uint64_t changes = std::exchange(node.changes, 0);
     if (changes == 0 || (node.queue.empty() && !node.was_lock)) return {};
     node.was_lock = true;
+    miss(node);
     std::vector<Sighting> seen;
     // Who waits for a permit, or has just got it, shows in the queue.
     const Node* const permits = beside(path, kQueue, kPermits);
@@ -217,10 +218,11 @@ class ZookeeperLocks {
 
  private:
   struct Node {
-    Contenders queue;                       ///< by sequence
-    std::set<std::string> others;           ///< children of another kind
-    std::optional<std::uint64_t> newest{};  ///< the highest sequence seen
+    Contenders queue;                     ///< by sequence
+    std::set<std::string> others;         ///< children of another kind
+    std::optional<std::uint64_t> made{};  ///< how many children it ever had, at the last look
     std::uint64_t changes = 0;
+    std::uint64_t unseen = 0;  ///< children made and gone between two looks; of a lock: contenders
     std::uint64_t missed = 0;  ///< contenders since the last settle()
     bool was_lock = false;
     std::optional<std::uint64_t> head{};  ///< the holder's sequence at the last settle()
@@ -235,6 +237,11 @@ class ZookeeperLocks {
   };
 
   static constexpr std::string_view kQueue = "/locks", kPermits = "/leases";
+
+  void miss(Node& node) {
+    missed_ += node.unseen;
+    node.missed += std::exchange(node.unseen, 0);
+  }
 
   /// The node beside `path`, whose name ends with `own`; null if there is none.
   Node* beside(const std::string& path, std::string_view own, std::string_view other) {

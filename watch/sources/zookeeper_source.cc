@@ -78,7 +78,7 @@ class ZookeeperWatch : public Watching {
          .accuracy = Accuracy::at_least,
          .waiters = "the sequence nodes behind the holder's; clients that wait for a single "
                     "node are not seen; the queue of Curator's semaphores",
-         .unseen = {"contenders that come and go between two looks: the sequence shows their "
+         .unseen = {"contenders that come and go between two looks: the server tells their "
                     "number but not whether they held the lock",
                     "whether a node was deleted by its client or ended with its session"}});
     reporter().restored();
@@ -133,7 +133,7 @@ class ZookeeperWatch : public Watching {
     std::vector<ZkRequest> requests;
     while (!to_visit_.empty() && requests.size() < kMostVisits &&
            budget_.spend(kPerVisit, env_.now())) {
-      requests.push_back({ZkRequest::Kind::watch_children, next_visit()});
+      requests.push_back({ZkRequest::Kind::watch_and_count, next_visit()});
     }
     if (requests.empty()) return;
     const TimePoint asked_at = env_.now();
@@ -154,7 +154,7 @@ class ZookeeperWatch : public Watching {
             1, fmt::format("nodes that may not be read: {}", zookeeper::describe(answer.code)));
         continue;
       }
-      const auto listed = locks_.listed(path, answer.children);
+      const auto listed = locks_.listed(path, answer.children, answer.children_made, initial);
       for (const std::string& name : listed.others) {
         if (concerns(child_of(path, name))) visit(child_of(path, name));
       }
@@ -217,7 +217,7 @@ class ZookeeperWatch : public Watching {
     if (!answer.done()) return;
     // A fresh state: each listing is judged by itself here.
     ZookeeperLocks once(1);
-    const auto listed = once.listed(path, answer.children);
+    const auto listed = once.listed(path, answer.children, 0, true);
     if (!listed.contenders.empty()) reporter().proposed(generalised(path));
     for (const std::string& name : listed.others) {
       const std::string child = child_of(path, name);

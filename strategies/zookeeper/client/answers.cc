@@ -124,7 +124,7 @@ void Session::send(std::span<const Request> requests, const std::shared_ptr<Batc
     next_xid_ = xid == std::numeric_limits<std::int32_t>::max() ? 1 : xid + 1;
     // Nobody takes them from a session with a keeper.
     reports_changes_ = reports_changes_ ||
-                       (keeper_ == nullptr && (requests[i].kind == Request::Kind::watch_children ||
+                       (keeper_ == nullptr && (requests[i].kind == Request::Kind::watch_and_count ||
                                                requests[i].kind == Request::Kind::watch_exists));
     all += write(xid, requests[i], endpoint_.path, !endpoint_.user.empty());
     pending_.push_back({.xid = xid, .request = requests[i], .batch = batch, .index = i});

@@ -69,6 +69,10 @@ constexpr Form kForms[] = {
     {.kind = Request::Kind::make_sequential, .name = "create", .operation = 15, .mode = 3},
     {.kind = Request::Kind::children, .name = "getChildren", .operation = 8, .watch = false},
     {.kind = Request::Kind::watch_children, .name = "getChildren", .operation = 8, .watch = true},
+    {.kind = Request::Kind::watch_and_count,
+     .name = "getChildren2",
+     .operation = 12,
+     .watch = true},
     {.kind = Request::Kind::look, .name = "getData", .operation = 4, .watch = true},
     {.kind = Request::Kind::exists, .name = "exists", .operation = 3, .watch = false},
     {.kind = Request::Kind::watch_exists, .name = "exists", .operation = 3, .watch = true},
@@ -103,13 +107,15 @@ void read_stat(Reader& from, Reply& reply) {
   from.int64();  // the transaction that changed it
   reply.made_at_ms = from.int64();
   from.int64();  // when it was changed
-  from.int32();  // versions of its data, its children and its ACL
-  from.int32();
-  from.int32();
+  from.int32();  // the version of its data
+  const std::int64_t made_and_deleted = from.int32();
+  from.int32();  // the version of its ACL
   reply.owner = from.int64();
   from.int32();  // the size of its data
-  from.int32();  // the number of its children
-  from.int64();  // the transaction that changed these
+  const std::int64_t there = from.int32();
+  from.int64();  // the transaction that changed its children
+  reply.children_made =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(made_and_deleted + there, 0)) / 2;
 }
 
 bool is_name(std::string_view name) {
@@ -323,8 +329,10 @@ Parsed<Reply> read_reply(const Request& request, std::string_view chroot, Reader
     }
     case Request::Kind::children:
     case Request::Kind::watch_children:
+    case Request::Kind::watch_and_count:
       reply.children = from.texts();
       if (!std::ranges::all_of(reply.children, is_name)) return wrong("it sent a list");
+      if (request.kind == Request::Kind::watch_and_count) read_stat(from, reply);
       break;
     case Request::Kind::look:
       from.text();  // its data

@@ -83,6 +83,7 @@ struct Request {
     make_sequential,  ///< likewise, with ten digits added to its name
     children,         ///< the names of a node's children
     watch_children,   ///< likewise, and watch for their next change
+    watch_and_count,  ///< likewise, and how many were ever made
     look,             ///< read a node's metadata and watch it
     exists,
     watch_exists,  ///< likewise, and watch for the next change, such as its creation
@@ -120,6 +121,7 @@ struct Reply {
   std::int64_t owner = 0;             ///< the session of an ephemeral node; 0 for others
   std::int64_t made_at_ms = 0;        ///< since 1970, by the server's wall clock
   std::vector<std::string> children;  ///< unordered
+  std::uint64_t children_made = 0;    ///< ever, also those that are gone
 
   bool done() const { return code == Code::ok; }
 };

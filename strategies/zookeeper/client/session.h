@@ -94,7 +94,7 @@ class Session {
                                        const std::stop_token& stop = {},
                                        Refusal refusal = Refusal::fails);
 
-  /// Without a keeper: the nodes for which `watch_children` or `watch_exists` reported a change
+  /// Without a keeper: the nodes for which `watch_and_count` or `watch_exists` reported a change
   /// since the last call; waits at most `longest` for the first. Must be called often, to keep the
   /// session alive. Fails once the connection is lost, as these watches are not set again.
   StoreResult<std::vector<std::string>> events(Duration longest, const std::stop_token& stop);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <map>
 #include <random>
 #include <tuple>
 
@@ -43,7 +44,7 @@ TEST(SequenceNodes, OfKnownLibraries) {
 TEST(ZookeeperLocks, TheLowestNumberHoldsWhateverTheNames) {
   ZookeeperLocks locks(10);
   const auto listed = locks.listed(
-      "/l", {"z-lock-0000000002", "_c_0-lock-0000000007", "config", "lock-0000000003"});
+      "/l", {"z-lock-0000000002", "_c_0-lock-0000000007", "config", "lock-0000000003"}, 9, true);
   EXPECT_THAT(listed.others, ElementsAre("config"));
   EXPECT_EQ(listed.contenders.size(), 3U);
   locks.owned("/l", "z-lock-0000000002", 0x1f, std::nullopt);
@@ -58,8 +59,10 @@ TEST(ZookeeperLocks, TheLowestNumberHoldsWhateverTheNames) {
 
 TEST(ZookeeperLocks, ReadersHoldTogetherBeforeTheFirstWriter) {
   ZookeeperLocks locks(10);
-  locks.listed("/l", {"__rlock__0000000001", "__rlock__0000000002", "__lock__0000000003",
-                      "__rlock__0000000004"});
+  locks.listed(
+      "/l",
+      {"__rlock__0000000001", "__rlock__0000000002", "__lock__0000000003", "__rlock__0000000004"},
+      4, true);
   const auto seen = locks.settle("/l", kLookedAt, true);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].holders.size(), 2U);
@@ -69,28 +72,41 @@ TEST(ZookeeperLocks, ReadersHoldTogetherBeforeTheFirstWriter) {
 
 TEST(ZookeeperLocks, ANodeWithoutASessionIsNoContender) {
   ZookeeperLocks locks(10);
-  locks.listed("/l", {"order-0000000001"});
+  locks.listed("/l", {"order-0000000001"}, 1, true);
   locks.owned("/l", "order-0000000001", 0, std::nullopt);
   EXPECT_THAT(locks.settle("/l", kLookedAt, true), IsEmpty());
-  EXPECT_THAT(locks.listed("/l", {"order-0000000001"}).contenders, IsEmpty());
+  EXPECT_THAT(locks.listed("/l", {"order-0000000001"}, 1, false).contenders, IsEmpty());
 }
 
 TEST(ZookeeperLocks, ContendersBetweenTwoListsAreMissed) {
   ZookeeperLocks locks(10);
-  locks.listed("/l", {"lock-0000000001"});
+  locks.listed("/l", {"lock-0000000001"}, 2, true);
   locks.settle("/l", kLookedAt, true);
-  EXPECT_EQ(locks.take_missed(), 0U);
-  locks.listed("/l", {"lock-0000000005", "lock-0000000006"});
+  EXPECT_EQ(locks.take_missed(), 0U) << "before the watch";
+  locks.listed("/l", {"lock-0000000005", "lock-0000000006"}, 7, false);
   EXPECT_EQ(locks.take_missed(), 3U);
   const auto seen = locks.settle("/l", kLookedAt, false);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen.front().missed_holdings, 3U);
+  locks.listed("/l", {"lock-0000000005", "lock-0000000006"}, 8, false);
+  EXPECT_EQ(locks.take_missed(), 1U) << "nothing else has changed";
 }
 
-TEST(ZookeeperLocks, NumbersOfNodesThatAreNoLocksTellOfNoContenders) {
+TEST(ZookeeperLocks, ContendersBeforeTheFirstThatWasSeenAreMissed) {
   ZookeeperLocks locks(10);
+  locks.listed("/l", {}, 4, true);
+  locks.listed("/l", {}, 5, false);
+  EXPECT_EQ(locks.take_missed(), 1U);
+  locks.listed("/new", {"lock-0000000002"}, 3, false);
+  locks.settle("/new", kLookedAt, false);
+  EXPECT_EQ(locks.take_missed(), 2U);
+}
+
+TEST(ZookeeperLocks, NodesThatAreNoLocksTellOfNoContenders) {
+  ZookeeperLocks locks(10);
+  std::uint64_t made = 0;
   for (const char* job : {"job-1700000000", "job-1800000000"}) {
-    locks.listed("/l", {job});
+    locks.listed("/l", {job}, made += 3, false);
     locks.owned("/l", job, 0, std::nullopt);
     EXPECT_THAT(locks.settle("/l", kLookedAt, false), IsEmpty());
   }
@@ -99,17 +115,17 @@ TEST(ZookeeperLocks, NumbersOfNodesThatAreNoLocksTellOfNoContenders) {
 
 TEST(ZookeeperLocks, WhoGivesItBackAndTakesItAgainBetweenTwoListsHasFreedIt) {
   ZookeeperLocks locks(10);
-  locks.listed("/l", {"lock-0000000001"});
+  locks.listed("/l", {"lock-0000000001"}, 1, true);
   locks.owned("/l", "lock-0000000001", 7, std::nullopt);
   locks.settle("/l", kLookedAt, true);
-  locks.listed("/l", {"lock-0000000002"});
+  locks.listed("/l", {"lock-0000000002"}, 2, false);
   locks.owned("/l", "lock-0000000002", 7, std::nullopt);
   const auto seen = locks.settle("/l", kLookedAt, false);
   ASSERT_EQ(seen.size(), 2U);
   EXPECT_THAT(seen[0].holders, IsEmpty());
   EXPECT_EQ(seen[1].holders.front().owner, "7");
   // A new waiter does not free the lock.
-  locks.listed("/l", {"lock-0000000002", "lock-0000000003"});
+  locks.listed("/l", {"lock-0000000002", "lock-0000000003"}, 3, false);
   EXPECT_EQ(locks.settle("/l", kLookedAt, false).size(), 1U);
 }
 
@@ -120,8 +136,11 @@ TEST(ZookeeperLocks, PermitsAreHeldTogetherAndTheQueueBesideThemWaits) {
     return fmt::format("_c_{}-{}-000000000{}", uuid, kind, number);
   };
   ZookeeperLocks locks(10);
+  std::map<std::string, int> made;
   const auto list = [&](const std::string& path, const std::vector<std::string>& names) {
-    for (const std::string& name : locks.listed(path, names).contenders) {
+    for (const std::string& name : names) made[path] = std::max(made[path], name.back() - '0' + 1);
+    const auto ever = static_cast<std::uint64_t>(made[path]);
+    for (const std::string& name : locks.listed(path, names, ever, false).contenders) {
       locks.owned(path, name, name.back() - '0' + 1, std::nullopt);
     }
     return locks.settle(path, kLookedAt, false);
@@ -156,18 +175,18 @@ TEST(ZookeeperLocks, PermitsAreHeldTogetherAndTheQueueBesideThemWaits) {
 
 TEST(ZookeeperLocks, ANodeThatIsGoneIsFree) {
   ZookeeperLocks locks(10);
-  locks.listed("/", {"l"});
-  locks.listed("/l", {"lock-0000000001"});
+  locks.listed("/", {"l"}, 1, true);
+  locks.listed("/l", {"lock-0000000001"}, 1, true);
   locks.settle("/l", kLookedAt, true);
   const auto seen = locks.gone("/l", kLookedAt);
   ASSERT_TRUE(seen);
   EXPECT_TRUE(seen->holders.empty());
-  EXPECT_THAT(locks.listed("/", {"l"}).others, ElementsAre("l")) << "made again";
+  EXPECT_THAT(locks.listed("/", {"l"}, 2, false).others, ElementsAre("l")) << "made again";
 }
 
 TEST(ZookeeperLocks, AnEphemeralNodeIsALockByItself) {
   ZookeeperLocks locks(10);
-  locks.listed("/l", {});
+  locks.listed("/l", {}, 0, true);
   ASSERT_TRUE(locks.may_be_single("/l"));
   const auto held = locks.single("/l", 0x1f, 5, std::nullopt, kLookedAt, false);
   ASSERT_EQ(held.size(), 1U);
@@ -185,7 +204,7 @@ TEST(ZookeeperLocks, AnEphemeralNodeIsALockByItself) {
 
 TEST(ZookeeperLocks, APersistentNodeIsNoLockByItself) {
   ZookeeperLocks locks(10);
-  locks.listed("/l", {});
+  locks.listed("/l", {}, 0, true);
   EXPECT_THAT(locks.single("/l", 0, 5, std::nullopt, kLookedAt, true), IsEmpty());
   EXPECT_FALSE(locks.may_be_single("/l"));
   EXPECT_FALSE(locks.gone("/l", kLookedAt));
@@ -193,7 +212,7 @@ TEST(ZookeeperLocks, APersistentNodeIsNoLockByItself) {
 
 TEST(ZookeeperLocks, NoMoreNodesAreFollowedThanThereIsRoomFor) {
   ZookeeperLocks locks(2);
-  for (const char* path : {"/a", "/b", "/c"}) locks.listed(path, {"lock-0000000001"});
+  for (const char* path : {"/a", "/b", "/c"}) locks.listed(path, {"lock-0000000001"}, 1, true);
   EXPECT_EQ(locks.size(), 2U);
   EXPECT_EQ(locks.take_unfollowed(), 1U);
 }
@@ -209,7 +228,8 @@ TEST(ZookeeperLocks, AnyListsAreTaken) {
       if (random() % 2 == 0) name += "000000000" + std::to_string(random() % 10);
       children.push_back(std::move(name));
     }
-    for (const auto& name : locks.listed(path, children).contenders) {
+    for (const auto& name :
+         locks.listed(path, children, random() % 9, random() % 2 == 0).contenders) {
       locks.owned(path, name, static_cast<std::int64_t>(random() % 3), std::nullopt);
     }
     const auto seen = locks.settle(path, kLookedAt, false);
