@@ -140,6 +140,7 @@ StoreResult<void> Bucket::keep_for(Duration ttl, const Place& place, std::string
           : std::max<Duration>(kShortestAge, std::chrono::milliseconds(ceil_milliseconds(ttl)));
   // Another client may make the stream after our look, and a third may remove it.
   constexpr int kAttempts = 4;
+  Answer last;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (const auto age = ages_.find(place.stream); age != ages_.end() && age->second >= wanted) {
       return {};
@@ -152,11 +153,14 @@ StoreResult<void> Bucket::keep_for(Duration ttl, const Place& place, std::string
       answer = manage("STREAM.UPDATE", place, key, with_age(std::move(changed), wanted), stop);
     }
     if (!answer) return tl::unexpected(answer.error());
-    if (answer->refusal == Refusal::stream_exists || answer->refusal == Refusal::no_stream)
+    last = *std::move(answer);
+    if (last.refusal == Refusal::stream_exists || last.refusal == Refusal::no_stream ||
+        last.refusal == Refusal::subjects_overlap)
       continue;
-    if (answer->refusal != Refusal::none) return refused(*answer);
-    if (answer->is_made) ages_[place.stream] = answer->max_age;
+    if (last.refusal != Refusal::none) return refused(last);
+    if (last.is_made) ages_[place.stream] = last.max_age;
   }
+  if (last.refusal != Refusal::none) return refused(last);
   return nats_.fail(StoreError::Kind::rejected, "the bucket keeps changing");
 }
 

@@ -41,7 +41,8 @@ enum class Refusal : std::uint32_t {
   no_message = 10037,
   stream_exists = 10058,  ///< with another configuration
   no_stream = 10059,
-  changed = 10071,  ///< the subject's latest message is not the expected one
+  subjects_overlap = 10065,  ///< with another stream's, or with the same one's that is being made
+  changed = 10071,           ///< the subject's latest message is not the expected one
 };
 
 /// The answer to any request to JetStream; what it does not tell is missing.

@@ -104,9 +104,11 @@ class NatsSpeaker : public Speaker {
       return streams_->made.contains(stream) ? latest(asked) : nats_error(kPanic);
     }
     // As if another client's request were still making it.
-    if (!creates) streams_->made.insert(stream);
+    constexpr int kSubjectsOverlap = 10065;
+    if (creates) return nats_error(kSubjectsOverlap);
+    const bool is_made = !streams_->made.insert(stream).second;
     return Json{{"config", found->second},
-                {"created", creates ? "0001-01-01T00:00:00Z" : "2026-11-30T13:01:06.3Z"}}
+                {"created", is_made ? "2026-11-30T13:01:06.3Z" : "0001-01-01T00:00:00Z"}}
         .dump();
   }
 
