@@ -29,7 +29,8 @@ std::optional<double> served_share(const std::vector<const Run*>& runs, bool of_
 
 struct LoadFigure {
   double value = 0;
-  bool at_least = false;
+  bool at_least = false;       ///< shown as a lower bound
+  bool may_be_larger = false;  ///< as waits were cut off; also of what is not shown as a bound
 };
 
 /// The median over repetitions; nothing without a value. A lower bound if counting censored waits

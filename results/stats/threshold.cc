@@ -294,15 +294,15 @@ Ruling by_each_run(const Threshold& objective, std::span<const Run* const> runs)
 Interval mean_of_runs(const std::string& figure, std::span<const Run* const> runs) {
   if (runs.size() < kFewestBatches) return kAnywhere;
   std::vector<double> values;
-  bool at_least = false;
+  bool may_be_larger = false;  // as waits were cut off
   for (const Run* run : runs) {
     const Figure found = find_figure(*run, figure);
     if (!found.value) return kAnywhere;
     values.push_back(*found.value);
-    at_least = at_least || found.at_least;
+    may_be_larger = may_be_larger || found.most > *found.value;
   }
   Interval interval = mean_interval(values).value_or(kAnywhere);
-  if (at_least) interval.high = kInfinite;
+  if (may_be_larger) interval.high = kInfinite;
   return interval;
 }
 
@@ -349,12 +349,13 @@ ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
                        *figure.value < threshold.bound && threshold.bound < figure.most;
   if (low_fits && high_fits && !between) return {figure.value, ""};
   const Unit unit = compared_figure(threshold.figure).unit;
+  const bool may_be_larger = figure.most > *figure.value;
   ThresholdOutcome outcome{
       figure.value,
-      fmt::format("{} is {}{}", threshold.figure, figure.at_least ? "at least " : "",
+      fmt::format("{} is {}{}", threshold.figure, may_be_larger ? "at least " : "",
                   human(*figure.value, unit)),
       low_fits != high_fits || between};
-  if (figure.at_least && std::isfinite(figure.most)) {
+  if (may_be_larger && std::isfinite(figure.most)) {
     outcome.reason += " and at most " + human(figure.most, unit);
   }
   if (outcome.is_unknown) outcome.remedy = remedy_for(threshold, run);

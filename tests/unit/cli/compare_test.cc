@@ -134,6 +134,18 @@ TEST_F(Compare, AGateIsNotDecidedByInvalidRuns) {
   EXPECT_EQ(gated(a_, busy, "acquire.p99>+1000%", {"--force"}).code, 0);
 }
 
+TEST_F(Compare, AGateIsNotKeptBelowWaitsThatWereCutOff) {
+  EXPECT_EQ(gated(a_, a_, "acquire.max>+500%").code, 0);
+  results::Result cut = fast_;
+  for (results::Run& run : cut.runs) {
+    run.acquire.censored = {.count = 1, .buckets = {{run.acquire.max / 2, 1}}};
+  }
+  const TemporaryFile some("t.json", to_json(cut));
+  const Ran ran = gated(a_, some, "acquire.max>+500%");
+  EXPECT_EQ(ran.code, 5) << "though the longest wait had ended";
+  EXPECT_THAT(ran.err, HasSubstr("waits were cut off"));
+}
+
 /// The same result, but this strategy grants nothing.
 results::Result without_grants(results::Result result, const std::string& strategy) {
   for (results::Run& run : result.runs) {
