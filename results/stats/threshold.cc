@@ -228,8 +228,12 @@ Ruling by_interval(const Threshold& objective, Interval figure) {
   const double kept_end = below ? figure.high : -figure.low;
   const double missed_end = below ? figure.low : -figure.high;
   const double bound = below ? objective.bound : -objective.bound;
-  if (kept_end < bound) ruling.decision = Decision::kept;
-  if (missed_end >= bound) ruling.decision = Decision::missed;
+  const bool may_equal = objective.comparison == Comparison::less_equal ||
+                         objective.comparison == Comparison::greater_equal;
+  if (kept_end < bound || (may_equal && kept_end == bound)) ruling.decision = Decision::kept;
+  if (missed_end > bound || (!may_equal && missed_end == bound)) {
+    ruling.decision = Decision::missed;
+  }
   return ruling;
 }
 

@@ -387,6 +387,11 @@ TEST(Batches, OtherFiguresAreDecidedByTheRuns) {
   EXPECT_EQ(decision(runs, "sections_per_second>=100.5"), Decision::open);
   EXPECT_EQ(decision(runs, "sections_per_second>102"), Decision::missed);
   EXPECT_EQ(decision(runs, "sections_per_second<98"), Decision::missed);
+  for (auto& run : runs) run.sections_per_second = 100;
+  EXPECT_EQ(decision(runs, "sections_per_second>=100"), Decision::kept) << "the bound itself";
+  EXPECT_EQ(decision(runs, "sections_per_second>100"), Decision::missed);
+  EXPECT_EQ(decision(runs, "outcomes.timed_out<=0"), Decision::kept);
+  EXPECT_EQ(decision(runs, "outcomes.timed_out<0"), Decision::missed);
   // These figures are judged run by run.
   EXPECT_EQ(decision(runs, "audit.lost_updates==0"), Decision::kept);
   runs[5].audit.lost_updates = 1;
