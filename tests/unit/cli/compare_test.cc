@@ -171,6 +171,19 @@ TEST_F(Compare, AFigureThatVanishedFails) {
   EXPECT_EQ(gated(dead, a_, "acquire.p99>+10%", {"--strict-gate"}).code, 99);
 }
 
+TEST_F(Compare, AFigureThatOnlySomeRunsHaveDecidesNoGate) {
+  results::Result partly = fast_;
+  partly.runs[1].acquire = {};  // of strategy-1
+  const TemporaryFile some("u.json", to_json(partly));
+  const Ran ran = gated(a_, some, "acquire.p99>+500%");
+  EXPECT_EQ(ran.code, 5);
+  EXPECT_EQ(ran.err,
+            "acquire.p99>+500%: not decided for strategy-1: 0 of 5 runs of A and 1 of 5 of B do "
+            "not have acquire.p99\n");
+  EXPECT_EQ(gated(some, a_, "acquire.p99>+500%").code, 5);
+  EXPECT_EQ(gated(some, some, "acquire.p99>+500%").code, 0);
+}
+
 TEST_F(Compare, AStrategyThatVanishedFails) {
   const TemporaryFile fewer("m.json", to_json(simulated_result({.strategies = 2}, 1)));
   const Ran gone = gated(a_, fewer, "sections_per_second<-5%");
