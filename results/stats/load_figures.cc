@@ -131,11 +131,13 @@ std::vector<std::string> disturbances(const Run& run) {
   for (const std::string& reason : run.generator.reasons) {
     if (!reason.starts_with(kNotTheLoadAskedFor)) found.push_back(reason);
   }
+  if (run.interrupted.value_or(false)) found.emplace_back("it was cut short");
   return found;
 }
 
 bool is_of_the_lock(const Run& run) {
-  return run.generator.valid || (!run.generator.reasons.empty() && disturbances(run).empty());
+  const bool has_reasons = !run.generator.reasons.empty();
+  return (run.generator.valid || has_reasons) && disturbances(run).empty();
 }
 
 std::string disturbed_from_the_start(const std::vector<Run>& runs) {

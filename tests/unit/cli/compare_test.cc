@@ -119,6 +119,11 @@ TEST_F(Compare, ItNeedsRepetitionsAndAGateSoundResults) {
   EXPECT_THAT(compare({a_.path(), stopped.path()}).out,
               AllOf(HasSubstr("B was interrupted"),
                     HasSubstr("1 of 15 runs of B is invalid, and left out")));
+  doubtful.runs[0].generator.valid = true;
+  doubtful.runs[0].interrupted = true;
+  const TemporaryFile cut_short("v.json", to_json(doubtful));
+  EXPECT_THAT(compare({a_.path(), cut_short.path()}).out, HasSubstr("1 of 15 runs of B"))
+      << "it is no repetition";
 }
 
 TEST_F(Compare, AGateIsNotDecidedByInvalidRuns) {
