@@ -96,8 +96,8 @@ class QuorumExperiment {
       if (run.audit.verdict != results::Verdict::violated) continue;
       measured_.violated.push_back(point.text());
     }
-    // A run without its fault says nothing about the point.
-    if (!struck) return;
+    // A run without its fault says nothing about the point, nor does one that a stop cut short.
+    if (!struck || report.interrupted) return;
     for (results::Run& run : report.runs) {
       // With faulty nodes, failures are part of the measurement.
       if (!point.nodes.healthy()) run.errors.clear();

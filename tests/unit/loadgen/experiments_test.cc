@@ -120,6 +120,33 @@ TEST(RenewalCosts, PairsThatHadEndedOutliveAFailureAndAStop) {
   }
 }
 
+class NoNodes : public QuorumNodes {
+ public:
+  Endpoints endpoints(const results::Nodes&) override { return {}; }
+  tl::expected<void, std::string> inject(const results::Nodes&) override { return {}; }
+  tl::expected<void, std::string> heal() override { return {}; }
+};
+
+TEST(QuorumExperiment, ARunThatAStopCutShortIsLeftOutButNotItsViolation) {
+  std::stop_source stop;
+  int made = 0;
+  QuorumPlan plan;
+  plan.nodes = {1};
+  plan.run.maker = [&](const RunPlan&, const Descriptor&, int, const Progress&, ProgressObserver&,
+                       const std::stop_token&) -> tl::expected<results::Run, std::string> {
+    results::Run run;
+    if (++made < 3) return run;
+    stop.request_stop();
+    run.audit.verdict = results::Verdict::violated;
+    return run;
+  };
+  NoNodes nodes;
+  const CostsMeasured measured = measure_quorum(
+      plan, nodes, [](const std::string&) {}, stop.get_token());
+  EXPECT_EQ(measured.runs.size(), 2U);
+  EXPECT_EQ(measured.violated.size(), 1U);
+}
+
 std::vector<std::string> texts_of(const std::vector<QuorumPointPlan>& points) {
   std::vector<std::string> texts;
   texts.reserve(points.size());
