@@ -310,6 +310,24 @@ Interval mean_of_runs(const std::string& figure, std::span<const Run* const> run
   return interval;
 }
 
+/// The refused acquisitions, for a figure of the waits: they have no wait, so they count as waits
+/// without end. Not where a section takes several locks, as each refusal is followed by a retry.
+std::uint64_t refused_of(const Run& run, std::string_view figure) {
+  const auto of = distribution_of(figure);
+  const bool waits = of == &Run::acquire || of == &Run::acquire_service;
+  const bool nested = figure.find('.') != figure.rfind('.');
+  return waits && !nested && !run.transactions ? run.outcomes.refused : 0;
+}
+
+/// The upper bound of that figure with `more` waits without end.
+double most_with(std::uint64_t more, const Run& run, const std::string& figure) {
+  const auto of = distribution_of(figure).value();
+  Run with_more;
+  with_more.*of = run.*of;
+  (with_more.*of).censored.count += more;
+  return find_figure(with_more, figure).most;
+}
+
 /// How a run could decide a threshold that waits which were cut off leave open.
 std::string remedy_for(const Threshold& threshold, const Run& run) {
   std::string patience =
@@ -342,8 +360,10 @@ tl::expected<Regression, std::string> parse_regression(std::string_view text) {
 }
 
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
-  const Figure figure = find_figure(run, threshold.figure);
+  Figure figure = find_figure(run, threshold.figure);
   if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure), true};
+  const std::uint64_t refused = refused_of(run, threshold.figure);
+  if (refused > 0) figure.most = most_with(refused, run, threshold.figure);
   const auto* const comparison =
       std::ranges::find(kOperators, threshold.comparison, &Operator::comparison);
   const bool low_fits = comparison->holds(*figure.value, threshold.bound);
@@ -362,7 +382,11 @@ ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
   if (may_be_larger && std::isfinite(figure.most)) {
     outcome.reason += " and at most " + human(figure.most, unit);
   }
-  if (outcome.is_unknown) outcome.remedy = remedy_for(threshold, run);
+  if (outcome.is_unknown && refused > 0) {
+    outcome.reason += fmt::format("; {} acquisitions were refused", human_count(number(refused)));
+  } else if (outcome.is_unknown) {
+    outcome.remedy = remedy_for(threshold, run);
+  }
   return outcome;
 }
 

@@ -194,6 +194,25 @@ TEST(Threshold, WhatWasCutOffCountsInFiguresThatAreNotShownAsBounds) {
   EXPECT_TRUE(outcome("acquire.count<991").kept());
 }
 
+TEST(Threshold, CountsRefusedAcquisitionsAsWaitsWithoutEnd) {
+  results::Run run = full_run();
+  run.transactions.reset();
+  run.acquire = {.count = 1000, .p90 = 0.01, .p99 = 0.01, .buckets = {{0.01, 1000}}};
+  const auto outcome = [&](const char* text) { return evaluate(*parse_threshold(text), run); };
+  run.outcomes = {.acquired = 1000, .refused = 5};
+  EXPECT_TRUE(outcome("acquire.p99<20ms").kept()) << "p99 allows ten";
+  run.outcomes.refused = 50;
+  EXPECT_TRUE(outcome("acquire.p99<20ms").is_unknown);
+  EXPECT_EQ(outcome("acquire.p99<20ms").reason,
+            "acquire.p99 is at least 10 ms; 50 acquisitions were refused");
+  EXPECT_TRUE(outcome("acquire.p90<20ms").kept());
+  EXPECT_FALSE(outcome("acquire.p99<5ms").is_unknown);
+  EXPECT_TRUE(outcome("release.p99<20ms").kept()) << "no wait for the lock";
+  EXPECT_TRUE(outcome("acquire.censored.count<5").kept());
+  run.transactions.emplace();
+  EXPECT_TRUE(outcome("acquire.p99<20ms").kept()) << "tried again";
+}
+
 TEST(Threshold, SaysHowLongARunWouldDecideIt) {
   // Ten of a thousand may be longer, and there are as many in this run already.
   const auto remedy = [](const results::Run& run, const char* text) {
