@@ -226,7 +226,8 @@ std::uint64_t overflowed_samples(results::Run& run) {
   std::uint64_t overflow = 0;
   for (const TimingInfo& row : kTimings) {
     const auto* const distribution = row.in_run == nullptr ? nullptr : row.in_run(run);
-    if (distribution != nullptr) overflow += distribution->overflow;
+    if (distribution == nullptr) continue;
+    overflow += distribution->overflow + distribution->censored.overflow;
   }
   if (run.quorum) {
     for (const auto& node : run.quorum->node_seconds) overflow += node.overflow;
