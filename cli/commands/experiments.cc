@@ -66,6 +66,16 @@ tl::expected<results::Threshold, std::string> parse_objective(const std::string&
     return tl::unexpected(fmt::format("\"{}\": this objective improves as {} gets worse; use {}",
                                       text, objective->figure, below ? ">" : "<"));
   }
+  // Percentiles are decided by samples, which only a run's own distributions pass on.
+  const bool is_of_clients = objective->figure.starts_with("fairness.by_client.");
+  const bool is_nested =
+      results::percentile_share(objective->figure) && !results::distribution_of(objective->figure);
+  if (is_of_clients || is_nested) {
+    return tl::unexpected(
+        fmt::format("\"{}\": capacity has no samples of {} to decide by; use a "
+                    "percentile such as acquire.p99",
+                    text, objective->figure));
+  }
   return objective;
 }
 

@@ -275,8 +275,8 @@ void Measurement::take(const loadgen::RunReport& report, Console& console) {
   for (const loadgen::NotStarted& one : report.not_started) {
     if (one.run_id != result_.id) continue;
     errors_ = true;
-    console.warn(fmt::format("did not start: {}: {}", one.strategy, one.reason));
-    result_.skipped.push_back({one.strategy, "did not start: " + one.reason});
+    console.warn(fmt::format("{}{}: {}", results::kDidNotStart, one.strategy, one.reason));
+    result_.skipped.push_back({one.strategy, std::string(results::kDidNotStart) + one.reason});
   }
   errors_ |= faults_->failed();
   if (history_) errors_ |= !close_history(*history_, console);

@@ -13,7 +13,7 @@ constexpr Duration kBetweenSigns = std::chrono::seconds(1);
 // message, its clients are idle.
 constexpr Duration kBetweenLooks = std::chrono::milliseconds(20),
                    kWhileAwaited = std::chrono::milliseconds(1);
-// Bounds of messages not yet taken; further ones are dropped.
+// Bounds of messages not yet taken. Further ones are dropped; bodies that do not fit are left out.
 constexpr std::size_t kMostArrived = 100'000, kMostArrivedBytes = 4 * kMostBytes;
 
 std::optional<int> number_in(const char* name) {
@@ -132,9 +132,9 @@ void Link::take(Message message) {
   }
   {
     const std::scoped_lock lock(mutex_);
-    const std::size_t bytes = message.body.size();
-    if (arrived_.size() >= kMostArrived || arrived_bytes_ + bytes > kMostArrivedBytes) return;
-    arrived_bytes_ += bytes;
+    if (arrived_.size() >= kMostArrived) return;
+    if (arrived_bytes_ + message.body.size() > kMostArrivedBytes) message.body.clear();
+    arrived_bytes_ += message.body.size();
     arrived_.push_back(std::move(message));
   }
   filled_.notify_one();

@@ -52,8 +52,8 @@ class Peers {
   virtual ~Peers() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Sends in order to each rank. Drops messages to a rank that is gone or takes nothing; their
-  /// memory is bounded.
+  /// Sends in order to each rank. Drops messages to a rank that is gone or takes nothing. Their
+  /// memory is bounded: a body that does not fit is left out, and the message arrives empty.
   virtual void post(int to, Kind kind, std::string body) = 0;
   /// A received message, if any; at most kMostBytes long.
   virtual std::optional<Message> poll() = 0;
@@ -100,7 +100,8 @@ class Link {
 
   void send(int to, Kind kind, std::string body = {});
   void send_to_others(Kind kind, const std::string& body = {});
-  /// The next message; nothing if none comes by `until` or before a stop.
+  /// The next message; nothing if none comes by `until` or before a stop. Its body is left out if
+  /// it does not fit beside those that have not been taken.
   std::optional<Message> next(TimePoint until, const std::stop_token& stop = {});
 
   /// When this rank was last heard from. A rank other than 0 knows only rank 0's time and its own.

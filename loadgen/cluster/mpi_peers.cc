@@ -38,7 +38,8 @@ class MpiPeers : public Peers {
   void post(int to, Kind kind, std::string body) override {
     Peer& peer = peers_.at(static_cast<std::size_t>(to));
     collect();
-    if (peer.gone || peer.waiting + body.size() > kMostBytes) return;
+    if (peer.gone) return;
+    if (peer.waiting + body.size() > kMostBytes) body.clear();
     // A list, as the library keeps the address until it has sent.
     Outgoing& out =
         outgoing_.emplace_back(Outgoing{to, std::move(body), MPI_REQUEST_NULL, Clock::now()});

@@ -117,6 +117,7 @@ std::vector<results::SeriesPoint> series_of(const std::vector<RankReport>& ranks
   for (std::size_t i = 0; i < length; ++i) {
     results::SeriesPoint& sum = series[i];
     HistogramSnapshot acquired;
+    bool complete = true;  // the waits of all ranks are there
     for (const RankReport& rank : ranks) {
       if (i >= rank.part.series.size()) continue;
       const results::SeriesPoint& own = rank.part.series[i];
@@ -126,11 +127,16 @@ std::vector<results::SeriesPoint> series_of(const std::vector<RankReport>& ranks
       sum.failed += own.failed;
       sum.waiters += own.waiters;
       sum.holders += own.holders;
+      sum.acquire_p50 = std::max(sum.acquire_p50, own.acquire_p50);
+      sum.acquire_p99 = std::max(sum.acquire_p99, own.acquire_p99);
       HistogramSnapshot samples;
       if (i < rank.part.acquired.size() && from_bytes(rank.part.acquired[i], samples)) {
         acquired.merge(samples);
+      } else {
+        complete = false;
       }
     }
+    if (!complete) continue;
     sum.acquire_p50 = seconds(acquired.percentile(0.5));
     sum.acquire_p99 = seconds(acquired.percentile(0.99));
   }

@@ -50,7 +50,8 @@ struct Part {
   results::Generator generator;  ///< of this rank alone
   std::string record;
   std::vector<results::SeriesPoint> series;
-  /// The waits in each second of the series, each as the bytes of a HistogramSnapshot.
+  /// The waits in each second of the series, each as the bytes of a HistogramSnapshot; none if they
+  /// were too many.
   std::vector<std::string> acquired;
 };
 

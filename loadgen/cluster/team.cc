@@ -185,6 +185,9 @@ class LeadersRun : public RankRun {
 
   void take(const Message& message) {
     if (message.kind != Kind::part) return;
+    if (message.body.empty()) {
+      return lose(message.from, "it was lost: its part of this run was too large to send");
+    }
     std::pair<int, Part> sent;
     const bool is_part = from_bytes(message.body, sent);
     auto& [ticket, part] = sent;

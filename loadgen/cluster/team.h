@@ -62,7 +62,7 @@ class RankRun : public JointRun {
 
   Share share() const override { return share_; }
   void note(const PartOfRun& part, const HistogramSnapshot& acquired, bool at_once) override {
-    acquired_.push_back(to_bytes(acquired));
+    remember(acquired);
     const TimePoint begun = link_.now();
     if (!at_once && begun < next_file_) return;
     keep(part_of(part));
@@ -116,7 +116,17 @@ class RankRun : public JointRun {
   // The pause is at least this many times as long as the writing.
   static constexpr int kPauseOfWriting = 20;
 
+  /// The waits of one more second. Those of days do not fit in the memory and messages of rank 0:
+  /// then a rank has none, and the series shows the highest percentiles of the ranks.
+  void remember(const HistogramSnapshot& acquired) {
+    const std::size_t most = 2 * kMostBytes / static_cast<std::size_t>(std::max(8, share_.ranks));
+    if (acquired_bytes_ > most) return;
+    acquired_bytes_ += acquired_.emplace_back(to_bytes(acquired)).size();
+    if (acquired_bytes_ > most) acquired_ = {};
+  }
+
   std::vector<std::string> acquired_;  ///< as in Part
+  std::size_t acquired_bytes_ = 0;     ///< in all
   TimePoint next_file_;
   bool saved_ = false;
 };

@@ -96,8 +96,8 @@ class QuorumExperiment {
       if (run.audit.verdict != results::Verdict::violated) continue;
       measured_.violated.push_back(point.text());
     }
-    // A run without its fault says nothing about the point.
-    if (!struck) return;
+    // A run without its fault says nothing about the point, nor does one that a stop cut short.
+    if (!struck || report.interrupted) return;
     for (results::Run& run : report.runs) {
       // With faulty nodes, failures are part of the measurement.
       if (!point.nodes.healthy()) run.errors.clear();
@@ -227,44 +227,45 @@ class RenewalExperiment {
       : plan_(plan), on_step_(on_step), stop_(std::move(stop)) {}
 
   CostsMeasured measure() {
-    CostsMeasured result;
     for (const std::uint64_t held : plan_.held) {
-      auto runs = measure(held);
-      if (stop_.stop_requested()) return result;
-      if (!runs) {
-        result.errors.push_back(runs.error());
-        return result;
+      const Done done = measure(held);
+      if (stop_.stop_requested()) break;
+      if (!done) {
+        measured_.errors.push_back(done.error());
+        break;
       }
-      std::ranges::move(*runs, std::back_inserter(result.runs));
-      if (plan_.so_far) plan_.so_far(result.runs);
     }
-    return result;
+    return std::move(measured_);
   }
 
  private:
-  tl::expected<std::vector<results::Run>, std::string> measure(std::uint64_t held) {
-    std::vector<results::Run> runs;
+  /// Adds each pair when it has ended.
+  Done measure(std::uint64_t held) {
+    const std::size_t first = measured_.runs.size();
     std::vector<double> costs;
     for (int pair = 0; pair < plan_.pairs; ++pair) {
       on_step_(fmt::format("{} held: pair {} of {}", held, pair + 1, plan_.pairs));
       // Alternates the order, so that a drift of the machine affects both alike.
       double baseline = 0, beside = 0;
+      std::vector<results::Run> both;
       for (const bool with_locks : {pair % 2 != 0, pair % 2 == 0}) {
         Measured run = with_locks ? beside_locks(held, pair) : foreground();
         if (!run) return Failure(run.error());
         (with_locks ? beside : baseline) = run->sections_per_second;
         run->load.held_locks = with_locks ? held : 0;
         run->repetition = with_locks ? pair + 1 : ++baselines_;
-        runs.push_back(std::move(*run));
+        both.push_back(std::move(*run));
       }
+      std::ranges::move(both, std::back_inserter(measured_.runs));
       costs.push_back(baseline > 0 ? 1 - beside / baseline : 0);
+      const results::Costs cost{
+          .throughput = results::Cost{*results::mean(costs), results::mean_interval(costs)}};
+      for (std::size_t i = first; i < measured_.runs.size(); ++i) {
+        if (measured_.runs[i].load.held_locks > 0U) measured_.runs[i].costs = cost;
+      }
+      if (plan_.so_far) plan_.so_far(measured_.runs);
     }
-    const results::Costs cost{
-        .throughput = results::Cost{*results::mean(costs), results::mean_interval(costs)}};
-    for (results::Run& run : runs) {
-      if (run.load.held_locks > 0U) run.costs = cost;
-    }
-    return runs;
+    return {};
   }
 
   Measured foreground() {
@@ -305,6 +306,7 @@ class RenewalExperiment {
   const RenewalPlan& plan_;
   const OnStep& on_step_;
   const std::stop_token stop_;
+  CostsMeasured measured_;
   int runs_ = 0, baselines_ = 0;
 };
 

@@ -76,7 +76,7 @@ struct RenewalPlan {
   RunPlan foreground;
   std::vector<std::uint64_t> held;
   int pairs = 1;
-  /// Called after each number of locks with all runs so far; may be empty.
+  /// Called after each pair with all runs so far; may be empty.
   std::function<void(const std::vector<results::Run>&)> so_far{};
 };
 
@@ -104,7 +104,8 @@ struct HeldLocksPlan {
   std::string key(std::uint64_t number) const { return key_prefix + std::to_string(number) + "}"; }
 };
 
-/// Held locks are released in any case. A stop leaves out the number of locks under way.
+/// Held locks are released in any case. A stop, or a failure, leaves out the pair under way and all
+/// that would follow.
 CostsMeasured measure_renewal(const RenewalPlan& plan, const OnStep& on_step,
                               const std::stop_token& stop);
 

@@ -49,6 +49,9 @@ constexpr Duration kLagNoise = std::chrono::milliseconds(1);
 // and within that noise from this share: most of the figure is then the generator's.
 constexpr double kHighestNoiseShare = 0.5;
 constexpr std::array kLagQuantiles{0.5, 0.99};
+// A process that stands still holds up all clients once, which only their longest waits show. A
+// busy machine lets a thread wait for some tens of milliseconds.
+constexpr Duration kStandstillNoise = std::chrono::milliseconds(50);
 // Most of an acquisition is then the way to the client program and back.
 constexpr double kHighestEchoShare = 0.5;
 constexpr double kClockJumpSeconds = 0.05;
@@ -71,6 +74,13 @@ bool is_too_late(const HistogramSnapshot& lag, const RunEvidence& evidence) {
     return distorts(lag, acquire, quantile, kLagNoise, kHighestLagShare) ||
            (noise_counts && distorts(lag, acquire, quantile, Duration::zero(), kHighestNoiseShare));
   });
+}
+
+/// Whether the longest wait is in good part that of a process that stood still.
+bool stood_still(const RunEvidence& evidence) {
+  const auto longest = static_cast<double>(evidence.acquire.max.count());
+  return evidence.acquire.count() > 0 && evidence.stood_still > kStandstillNoise &&
+         static_cast<double>(evidence.stood_still.count()) > kHighestLagShare * longest;
 }
 
 /// Whether leases may be lost as the generator renews late, rather than as the store answers late.
@@ -262,6 +272,12 @@ results::Generator certify(const RunEvidence& evidence) {
     invalid(fmt::format(
         "{}: all clients were busy, so sections began late, p99 {:.1f} ms after the schedule",
         results::kNotTheLoadAskedFor, 1e-3 * static_cast<double>(p99_us(evidence.schedule_lag))));
+  }
+  if (stood_still(evidence)) {
+    invalid(
+        fmt::format("the load generator stood still for {:.0f} ms, with a longest wait of {:.0f} "
+                    "ms: it was stopped, or had no CPU",
+                    1e3 * seconds(evidence.stood_still), 1e3 * seconds(evidence.acquire.max)));
   }
   if (evidence.overrun_seconds > kOverrunNoise + kHighestOverrunShare * evidence.wall_seconds) {
     invalid(fmt::format("the runner noticed the end {:.2f} s late: the machine was overloaded",

@@ -58,6 +58,7 @@ struct RunEvidence {
   int cores = 1;
   bool has_store = true;       ///< false: the lock itself lives in this process
   double overrun_seconds = 0;  ///< how late the runner noticed the end of the load
+  Duration stood_still{};      ///< the longest time for which this process did not run
   /// Open loop: actual start after the intended one, up to the first fault.
   HistogramSnapshot schedule_lag, scheduled_acquire;
   HistogramSnapshot wake_lag;  ///< the same for clients that were idle and had to wake up

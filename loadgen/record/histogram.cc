@@ -34,6 +34,28 @@ void widen_to_buckets(HistogramSnapshot& snapshot, Duration lowest, Duration hig
   snapshot.max = std::max(highest, Duration(Layout::lower(last_index)));
 }
 
+/// Millions of waits of hours, as of sections that were never begun, add up to more than 63 bits:
+/// the sum stays the largest then.
+constexpr Duration saturated_sum(Duration a, Duration b) {
+  // Only a damaged record of a rank has negative ones.
+  a = std::max(a, Duration::zero());
+  b = std::max(b, Duration::zero());
+  return b > Duration::max() - a ? Duration::max() : a + b;
+}
+
+Duration saturated_product(Duration one, std::uint64_t count) {
+  constexpr double kMost = 9e18;
+  const double product = static_cast<double>(one.count()) * static_cast<double>(count);
+  return Duration(std::llround(std::min(kMost, product)));
+}
+
+void add_to_sum(std::atomic<std::int64_t>& sum, Duration more) noexcept {
+  std::int64_t before = sum.load(kRelaxed);
+  while (
+      !sum.compare_exchange_weak(before, saturated_sum(Duration(before), more).count(), kRelaxed)) {
+  }
+}
+
 Duration duration_of(double in_seconds) { return Duration(std::llround(in_seconds * 1e9)); }
 
 std::vector<results::Distribution::Bucket> buckets_of(const HistogramSnapshot& snapshot) {
@@ -54,13 +76,13 @@ HistogramSnapshot from_buckets(const std::vector<results::Distribution::Bucket>&
     const std::size_t at = Layout::index(std::clamp<std::int64_t>(upper, 0, Layout::kHighest));
     const Duration middle(Layout::midpoint(at));
     snapshot.buckets[at] += bucket.count;
-    snapshot.sum += middle * static_cast<std::int64_t>(bucket.count);
+    snapshot.sum = saturated_sum(snapshot.sum, saturated_product(middle, bucket.count));
     if (&bucket == &buckets.front()) snapshot.min = middle;
     snapshot.max = middle;
   }
   snapshot.overflow = overflow;
   if (overflow > 0) snapshot.max = duration_of(max);
-  snapshot.sum += snapshot.max * static_cast<std::int64_t>(overflow);
+  snapshot.sum = saturated_sum(snapshot.sum, saturated_product(snapshot.max, overflow));
   return snapshot;
 }
 
@@ -132,7 +154,7 @@ void HistogramSnapshot::merge(const HistogramSnapshot& other) {
   max = first ? other.max : std::max(max, other.max);
   for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i] += other.buckets[i];
   overflow += other.overflow;
-  sum += other.sum;
+  sum = saturated_sum(sum, other.sum);
 }
 
 HistogramSnapshot HistogramSnapshot::minus(const HistogramSnapshot& earlier) const {
@@ -245,7 +267,7 @@ void ShardedHistogram::record_evenly(Duration longest, std::uint64_t samples,
   shard.widen_to(std::llround(least + span * first / all));
   shard.widen_to(longest.count());
   const double sum = (all - first + 1) * (least + span * (first + all) / (2 * all));
-  shard.sum.fetch_add(static_cast<std::int64_t>(std::min(kMostSum, sum)), kRelaxed);
+  add_to_sum(shard.sum, Duration(static_cast<std::int64_t>(std::min(kMostSum, sum))));
   std::uint64_t counted = left_out;
   for (std::size_t i = 0; i < kHistogramBuckets && counted < samples; ++i) {
     const double share = (static_cast<double>(Layout::upper(i)) - least) / span;
@@ -262,7 +284,7 @@ void ShardedHistogram::add(const HistogramSnapshot& more) noexcept {
   Shard& shard = shards_[0];
   shard.widen_to(more.min.count());
   shard.widen_to(more.max.count());
-  shard.sum.fetch_add(more.sum.count(), kRelaxed);
+  add_to_sum(shard.sum, more.sum);
   shard.overflow.fetch_add(more.overflow, kRelaxed);
   for (std::size_t i = 0; i < kHistogramBuckets; ++i) {
     if (more.buckets[i] != 0) shard.buckets[i].fetch_add(more.buckets[i], kRelaxed);
@@ -287,7 +309,7 @@ HistogramSnapshot ShardedHistogram::snapshot() const {
       result.buckets[i] += shard.buckets[i].load(kRelaxed);
     }
     result.overflow += shard.overflow.load(kRelaxed);
-    result.sum += Duration(shard.sum.load(kRelaxed));
+    result.sum = saturated_sum(result.sum, Duration(shard.sum.load(kRelaxed)));
     lowest = std::min(lowest, Shard::kTop - shard.min_below_top.load(kRelaxed));
     highest = std::max(highest, shard.max.load(kRelaxed));
   }

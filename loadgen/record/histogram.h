@@ -46,8 +46,8 @@ using HistogramLayout = LogLinearLayout<6>;
 inline constexpr std::size_t kHistogramBuckets =
     HistogramLayout::index(HistogramLayout::kHighest) + 1;
 
-/// A distribution at one moment: plain data. Count, sum, min and max are exact, percentiles within
-/// the layout's relative error.
+/// A distribution at one moment: plain data. Count, sum (up to 290 years), min and max are exact,
+/// percentiles within the layout's relative error.
 struct HistogramSnapshot {
   std::vector<std::uint64_t> buckets = std::vector<std::uint64_t>(kHistogramBuckets);
   std::uint64_t overflow = 0;  ///< samples above the layout's range, counted in count()

@@ -353,6 +353,7 @@ class LiveRun {
     evidence.echo = histograms[Timing::echo].snapshot();
     evidence.wall_seconds = seconds(ended_at - run_.load_start);
     evidence.overrun_seconds = seconds(ended_at - run_.measure_end.load());
+    evidence.stood_still = crew_.stood_still();
     resources_.add_to(evidence);
     return evidence;
   }

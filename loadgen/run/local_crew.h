@@ -80,6 +80,7 @@ class LocalCrew {
 
   /// The times of the load are set: clients may work.
   void begin() {
+    stood_still_ = {};
     const Workload& workload = run_.workload;
     // A share without clients has no turn: its schedule would search for ever.
     if (workload.rate && run_.share.count() > 0) {
@@ -97,9 +98,14 @@ class LocalCrew {
           now.working == 0 && (now.failed > 0 || run_.demand_met || run_.share.count() == 0);
       const bool over = none_left || run_.over.stop_requested() || external_.stop_requested();
       if (over || env_.now() >= until) return over;
-      await_change(until, external_);
+      // On virtual time no process stands still.
+      await_change(run_.threads ? std::min(until, env_.now() + kBetweenBeats) : until, external_);
     }
   }
+
+  /// The longest time for which this process stood still since the measured part began: it was
+  /// stopped, or had no CPU. A beat less than that at worst, and zero on virtual time.
+  Duration stood_still() const { return stood_still_; }
 
   /// After the measured window: waits until every wait that belongs to it has ended, at most until
   /// `until`. Meanwhile the clients go on with the same load.
@@ -192,6 +198,10 @@ class LocalCrew {
   }
   void await_change(TimePoint until, const std::stop_token& stop) {
     Carrier::current().wait(changed_.get(), until, stop);
+    if (!run_.threads) return;
+    // What the runner does between its waits holds up no client.
+    const TimePoint now = env_.now();
+    if (now >= run_.measure_start.load()) stood_still_ = std::max(stood_still_, now - until);
   }
 
   tl::expected<std::unique_ptr<Task>, std::string> start_client(int place) {
@@ -272,6 +282,8 @@ class LocalCrew {
     });
   }
 
+  // Each costs the clients on the same cores about 30 microseconds.
+  static constexpr Duration kBetweenBeats = std::chrono::milliseconds(20);
   static constexpr Duration kRestart = std::chrono::seconds(1);
   static constexpr Duration kConnectReportInterval = std::chrono::milliseconds(200);
   // A server's accept queue is short: with more, connections wait for retransmissions.
@@ -282,9 +294,10 @@ class LocalCrew {
   const std::stop_token external_;
 
   std::mutex mutex_;
-  State state_;                                 ///< under the mutex
-  const std::unique_ptr<Event> changed_;        ///< only the runner waits for it
-  std::stop_source gate_;                       ///< connected clients wait for this stop
+  State state_;                           ///< under the mutex
+  const std::unique_ptr<Event> changed_;  ///< only the runner waits for it
+  std::stop_source gate_;                 ///< connected clients wait for this stop
+  Duration stood_still_{};
   std::vector<std::unique_ptr<Task>> clients_;  ///< last: end before all that they use
 };
 

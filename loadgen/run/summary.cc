@@ -117,7 +117,8 @@ results::Fairness fairness_of(const RunShared& run, const results::Run& result) 
   const HistogramSnapshot carried =
       run.recorder.histograms(Phase::measured)[Timing::carried].snapshot();
   fairness.longest_wait_seconds = std::max(waits.max, seconds(carried.max));
-  fairness.longest_wait_at_least = std::ranges::find(waits.at_least, "max") != waits.at_least.end();
+  // Any wait that was cut off may have become the longest.
+  fairness.longest_wait_at_least = waits.censored.count > 0;
   fairness.by_client = run.recorder.waits().by_client();
   if (!fairness.by_client) return fairness;
   // Its buckets are coarse: their midpoints may be above the longest wait.
@@ -225,7 +226,8 @@ std::uint64_t overflowed_samples(results::Run& run) {
   std::uint64_t overflow = 0;
   for (const TimingInfo& row : kTimings) {
     const auto* const distribution = row.in_run == nullptr ? nullptr : row.in_run(run);
-    if (distribution != nullptr) overflow += distribution->overflow;
+    if (distribution == nullptr) continue;
+    overflow += distribution->overflow + distribution->censored.overflow;
   }
   if (run.quorum) {
     for (const auto& node : run.quorum->node_seconds) overflow += node.overflow;

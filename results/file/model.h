@@ -41,6 +41,8 @@ struct Build {
 struct Skipped {
   std::string strategy, reason;
 };
+/// Begins the reason if its run failed before its load.
+inline constexpr std::string_view kDidNotStart = "did not start: ";
 
 /// An option as it was used: durations in seconds.
 using OptionValue =

@@ -93,7 +93,7 @@ struct Fairness {
   double jain = 1;  ///< NaN if nothing was granted
   std::uint64_t longest_streak = 0;
   double longest_wait_seconds = 0;
-  bool longest_wait_at_least = false;     ///< that wait was cut off
+  bool longest_wait_at_least = false;     ///< waits were cut off
   std::vector<std::uint64_t> per_client;  ///< sections of each client
   std::optional<ByClient> by_client;      ///< nothing if no client waited
 };

@@ -44,10 +44,8 @@ struct StrategyRuns {
     }
     return values;
   }
-  /// Whether the median may be larger, as waits were cut off.
-  bool is_at_least(const std::string& path) const {
-    const auto figure = median_figure(runs(), path);
-    return figure && figure->at_least;
+  LoadFigure median_of(const std::string& path) const {
+    return median_figure(runs(), path).value_or(LoadFigure());
   }
 };
 
@@ -73,10 +71,14 @@ struct Item {
   ComparedFigure figure;
   std::vector<double> a, b;  ///< by repetition; logarithms where relative
   bool left_out = false;     ///< invalid runs, of a side without another one
+  bool a_may_be_larger = false, b_may_be_larger = false;  ///< as waits were cut off
+  std::size_t lack_in_a = 0, lack_in_b = 0;               ///< counted runs without the figure
   Difference found{};
   std::vector<const Regression*> gates{};
 
   bool has_both() const { return !a.empty() && !b.empty(); }
+  /// The rest would be compared with a selection: runs without a grant have no waits, for example.
+  bool is_selected() const { return has_both() && lack_in_a != lack_in_b; }
   bool has_repetitions() const { return std::min(a.size(), b.size()) >= kFewestRepetitions; }
   double shown(double change) const { return found.relative ? std::expm1(change) : change; }
   template <class Predicate>
@@ -89,12 +91,17 @@ struct Item {
 Item make_item(const StrategyRuns& a, const StrategyRuns& b, const ComparedFigure& figure,
                double confidence) {
   Item item{figure, a.values_of(figure.path), b.values_of(figure.path)};
+  const LoadFigure median_a = a.median_of(figure.path), median_b = b.median_of(figure.path);
+  item.a_may_be_larger = median_a.may_be_larger;
+  item.b_may_be_larger = median_b.may_be_larger;
+  item.lack_in_a = a.by_repetition.size() - item.a.size();
+  item.lack_in_b = b.by_repetition.size() - item.b.size();
   Difference& found = item.found;
   found = {.strategy = a.name,
            .figure = figure.path,
            .unit = figure.unit,
-           .a_at_least = a.is_at_least(figure.path),
-           .b_at_least = b.is_at_least(figure.path),
+           .a_at_least = median_a.at_least,
+           .b_at_least = median_b.at_least,
            .relative = item.all_values([](double value) { return value > 0; })};
   const auto center_of = [&](std::vector<double>& values) {
     if (found.relative) {
@@ -215,13 +222,19 @@ Gate judged(const Regression& gate, const Item& item, std::size_t place, double 
   Gate made{gate, one.strategy, Gate::Outcome::not_excluded, place, std::nullopt, ""};
   if (item.left_out) made.undecided = "no run is valid";
   if (item.b.empty() && !item.left_out) made.outcome = Gate::Outcome::not_measured;
+  if (item.is_selected()) {
+    made.undecided = fmt::format("{} of {} runs of A and {} of {} of B do not have {}",
+                                 item.lack_in_a, item.lack_in_a + item.a.size(), item.lack_in_b,
+                                 item.lack_in_b + item.b.size(), one.figure);
+    return made;
+  }
   if (!item.has_repetitions()) return made;
   const double bound = bound_of(gate, one);
   const auto is_beyond = [&](double change) { return gate.more ? change > bound : change < bound; };
   // A cut-off figure may be larger than seen. For a gate on increases, a larger A may mean that
   // there is no regression, a larger B that there is one.
-  const bool may_be_kept = gate.more ? one.a_at_least : one.b_at_least;
-  const bool may_be_missed = gate.more ? one.b_at_least : one.a_at_least;
+  const bool may_be_kept = gate.more ? item.a_may_be_larger : item.b_may_be_larger;
+  const bool may_be_missed = gate.more ? item.b_may_be_larger : item.a_may_be_larger;
   const bool missed = is_shown(one.finding) && is_beyond(one.change);
   const bool kept = !is_beyond(gate.more ? *one.high : *one.low);
   if ((missed && may_be_kept) || (kept && may_be_missed)) {
@@ -261,7 +274,7 @@ class Pairing {
       // A count of events that never happened needs no test.
       const bool never = item.all_values([](double value) { return value == 0; });
       if (never && gates.empty()) continue;
-      if (never && item.has_both()) {
+      if (never && item.has_both() && !item.is_selected()) {
         for (const Regression* gate : gates) {
           comparison_.gates.push_back({*gate, a.name, Gate::Outcome::kept, {}, {}, {}});
         }

@@ -16,17 +16,22 @@ namespace {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-/// The percentile of this name if censored samples had never ended.
-double upper_bound_of(const Distribution& distribution, std::string_view name) {
+/// The figure of this name if censored samples had never ended.
+double upper_bound_of(const Distribution& distribution, std::string_view name, double value) {
+  if (name == "count" || (name == "min" && distribution.count > 0)) return value;
   const auto share = percentile_share(fmt::format(".{}", name));
   if (!share) return kUnbounded;
+  // A condensed file has no buckets. A percentile that it does not name is nearly exact.
+  if (distribution.buckets.empty() && !distribution.is_at_least(name)) return value;
   const auto samples = static_cast<double>(distribution.count + distribution.censored.count);
   // Rounding: 0.07 * 100 is slightly above 7, but the rank is 7.
   const double rank = std::max(1.0, std::ceil(*share * samples - 1e-6));
   double below = 0;
   for (const Distribution::Bucket& bucket : distribution.buckets) {
     below += static_cast<double>(bucket.count);
-    if (below >= rank) return bucket.upper;
+    if (below < rank) continue;
+    const bool holds_value = bucket.upper <= value * (1 + distribution.relative_error);
+    return holds_value ? value : bucket.upper;
   }
   return kUnbounded;
 }
@@ -100,9 +105,11 @@ class Collector {
         at_least_ != nullptr && std::ranges::find(*at_least_, name) != at_least_->end();
     figures_.push_back(
         {prefix_ + name, exists ? value : std::nullopt, at_least, exists ? *value : kUnbounded});
-    if (!at_least) return;
+    // A figure that is not named may depend on what was cut off, too: a maximum that had ended.
+    const bool cut = distribution_ != nullptr && distribution_->censored.count > 0;
+    if (!exists || (!at_least && !cut)) return;
     figures_.back().most =
-        distribution_ != nullptr ? upper_bound_of(*distribution_, name) : kUnbounded;
+        distribution_ != nullptr ? upper_bound_of(*distribution_, name, *value) : kUnbounded;
   }
 
   std::string prefix_;

@@ -11,8 +11,8 @@ namespace lockbench::results {
 struct Figure {
   std::string path;
   std::optional<double> value;  ///< nothing where the file says null
-  bool at_least = false;        ///< a lower bound: see Distribution::censored
-  /// The value, or an upper bound if `at_least`: as if censored samples had never ended. Infinite
+  bool at_least = false;        ///< shown as a lower bound: see Distribution::at_least
+  /// The value, or an upper bound if samples were censored: as if these had never ended. Infinite
   /// if there is none.
   double most = 0;
 };

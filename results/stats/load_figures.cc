@@ -94,17 +94,18 @@ std::vector<const Run*> counting_of(std::vector<const Run*> runs) {
 std::optional<LoadFigure> median_figure(const std::vector<const Run*>& runs,
                                         const std::string& path) {
   constexpr double kSameFigure = 1.05;
-  std::vector<double> least;
-  std::vector<double> most;
+  std::vector<double> least, shown, most;
   for (const Run* run : runs) {
     const Figure found = find_figure(*run, path);
     if (!found.value) continue;
     least.push_back(*found.value);
+    shown.push_back(found.at_least ? found.most : *found.value);
     most.push_back(found.most);
   }
   const auto figure = median(least);
   if (!figure) return std::nullopt;
-  return LoadFigure{*figure, *median(most) > kSameFigure * *figure};
+  const double same = kSameFigure * *figure;
+  return LoadFigure{*figure, *median(shown) > same, *median(most) > same};
 }
 
 std::optional<double> sum_of_figure(const std::vector<const Run*>& runs, const std::string& path) {
@@ -130,11 +131,13 @@ std::vector<std::string> disturbances(const Run& run) {
   for (const std::string& reason : run.generator.reasons) {
     if (!reason.starts_with(kNotTheLoadAskedFor)) found.push_back(reason);
   }
+  if (run.interrupted.value_or(false)) found.emplace_back("it was cut short");
   return found;
 }
 
 bool is_of_the_lock(const Run& run) {
-  return run.generator.valid || (!run.generator.reasons.empty() && disturbances(run).empty());
+  const bool has_reasons = !run.generator.reasons.empty();
+  return (run.generator.valid || has_reasons) && disturbances(run).empty();
 }
 
 std::string disturbed_from_the_start(const std::vector<Run>& runs) {

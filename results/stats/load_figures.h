@@ -16,7 +16,8 @@ inline constexpr double kServed = 0.95;
 /// count from the intended start.
 std::vector<std::string> disturbances(const Run& run);
 
-/// Whether the run's figures are those of the lock, even if the lock cannot keep up.
+/// Whether the run's figures are those of the lock, even if the lock cannot keep up, and of the
+/// whole run: one that a stop cut short is shorter than the others.
 bool is_of_the_lock(const Run& run);
 
 /// After the first few runs: one line if the machine disturbed all of them; else empty.
@@ -29,7 +30,8 @@ std::optional<double> served_share(const std::vector<const Run*>& runs, bool of_
 
 struct LoadFigure {
   double value = 0;
-  bool at_least = false;
+  bool at_least = false;       ///< shown as a lower bound
+  bool may_be_larger = false;  ///< as waits were cut off; also of what is not shown as a bound
 };
 
 /// The median over repetitions; nothing without a value. A lower bound if counting censored waits

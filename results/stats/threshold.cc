@@ -228,8 +228,12 @@ Ruling by_interval(const Threshold& objective, Interval figure) {
   const double kept_end = below ? figure.high : -figure.low;
   const double missed_end = below ? figure.low : -figure.high;
   const double bound = below ? objective.bound : -objective.bound;
-  if (kept_end < bound) ruling.decision = Decision::kept;
-  if (missed_end >= bound) ruling.decision = Decision::missed;
+  const bool may_equal = objective.comparison == Comparison::less_equal ||
+                         objective.comparison == Comparison::greater_equal;
+  if (kept_end < bound || (may_equal && kept_end == bound)) ruling.decision = Decision::kept;
+  if (missed_end > bound || (!may_equal && missed_end == bound)) {
+    ruling.decision = Decision::missed;
+  }
   return ruling;
 }
 
@@ -294,16 +298,34 @@ Ruling by_each_run(const Threshold& objective, std::span<const Run* const> runs)
 Interval mean_of_runs(const std::string& figure, std::span<const Run* const> runs) {
   if (runs.size() < kFewestBatches) return kAnywhere;
   std::vector<double> values;
-  bool at_least = false;
+  bool may_be_larger = false;  // as waits were cut off
   for (const Run* run : runs) {
     const Figure found = find_figure(*run, figure);
     if (!found.value) return kAnywhere;
     values.push_back(*found.value);
-    at_least = at_least || found.at_least;
+    may_be_larger = may_be_larger || found.most > *found.value;
   }
   Interval interval = mean_interval(values).value_or(kAnywhere);
-  if (at_least) interval.high = kInfinite;
+  if (may_be_larger) interval.high = kInfinite;
   return interval;
+}
+
+/// The refused acquisitions, for a figure of the waits: they have no wait, so they count as waits
+/// without end. Not where a section takes several locks, as each refusal is followed by a retry.
+std::uint64_t refused_of(const Run& run, std::string_view figure) {
+  const auto of = distribution_of(figure);
+  const bool waits = of == &Run::acquire || of == &Run::acquire_service;
+  const bool nested = figure.find('.') != figure.rfind('.');
+  return waits && !nested && !run.transactions ? run.outcomes.refused : 0;
+}
+
+/// The upper bound of that figure with `more` waits without end.
+double most_with(std::uint64_t more, const Run& run, const std::string& figure) {
+  const auto of = distribution_of(figure).value();
+  Run with_more;
+  with_more.*of = run.*of;
+  (with_more.*of).censored.count += more;
+  return find_figure(with_more, figure).most;
 }
 
 /// How a run could decide a threshold that waits which were cut off leave open.
@@ -338,8 +360,10 @@ tl::expected<Regression, std::string> parse_regression(std::string_view text) {
 }
 
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
-  const Figure figure = find_figure(run, threshold.figure);
+  Figure figure = find_figure(run, threshold.figure);
   if (!figure.value) return {{}, fmt::format("{} was not measured", threshold.figure), true};
+  const std::uint64_t refused = refused_of(run, threshold.figure);
+  if (refused > 0) figure.most = most_with(refused, run, threshold.figure);
   const auto* const comparison =
       std::ranges::find(kOperators, threshold.comparison, &Operator::comparison);
   const bool low_fits = comparison->holds(*figure.value, threshold.bound);
@@ -349,15 +373,20 @@ ThresholdOutcome evaluate(const Threshold& threshold, const Run& run) {
                        *figure.value < threshold.bound && threshold.bound < figure.most;
   if (low_fits && high_fits && !between) return {figure.value, ""};
   const Unit unit = compared_figure(threshold.figure).unit;
+  const bool may_be_larger = figure.most > *figure.value;
   ThresholdOutcome outcome{
       figure.value,
-      fmt::format("{} is {}{}", threshold.figure, figure.at_least ? "at least " : "",
+      fmt::format("{} is {}{}", threshold.figure, may_be_larger ? "at least " : "",
                   human(*figure.value, unit)),
       low_fits != high_fits || between};
-  if (figure.at_least && std::isfinite(figure.most)) {
+  if (may_be_larger && std::isfinite(figure.most)) {
     outcome.reason += " and at most " + human(figure.most, unit);
   }
-  if (outcome.is_unknown) outcome.remedy = remedy_for(threshold, run);
+  if (outcome.is_unknown && refused > 0) {
+    outcome.reason += fmt::format("; {} acquisitions were refused", human_count(number(refused)));
+  } else if (outcome.is_unknown) {
+    outcome.remedy = remedy_for(threshold, run);
+  }
   return outcome;
 }
 

@@ -39,8 +39,9 @@ struct ThresholdOutcome {
 };
 
 /// A figure that depends on waits that were cut off lies between two bounds: as if these had ended
-/// when they were cut off, and as if they had never ended. The threshold is kept or missed if both
-/// bounds say so; otherwise, or without a figure, it is unknown.
+/// when they were cut off, and as if they had never ended, which counts refused acquisitions too.
+/// The threshold is kept or missed if both bounds say so; otherwise, or without a figure, it is
+/// unknown.
 ThresholdOutcome evaluate(const Threshold& threshold, const Run& run);
 
 /// A difference of B from A that counts as a regression: "acquire.p99>+10%",

@@ -32,10 +32,18 @@ Check check_of(const Hazard& hazard) {
 
 Check check_of(const Run& run, const Result& result) {
   Check check{fmt::format("{} (repetition {})", name_of(run, result), run.repetition), "exclusion"};
-  if (run.audit.verdict != Verdict::violated) return check;
-  check.outcome = Judged::failed;
-  check.why = fmt::format("{} lost updates, {} overlaps in {} contended grants",
-                          run.audit.lost_updates, run.audit.overlaps, run.audit.contended_grants);
+  const Audit& audit = run.audit;
+  if (audit.verdict == Verdict::violated) {
+    check.outcome = Judged::failed;
+    check.why = fmt::format("{} lost updates, {} overlaps in {} contended grants",
+                            audit.lost_updates, audit.overlaps, audit.contended_grants);
+  } else if (audit.verdict == Verdict::unaudited || audit.verdict == Verdict::untested) {
+    const bool nothing_to_exclude =
+        run.load.clients == 1 || (run.sections > 0 && run.shared_sections == run.sections);
+    check.outcome = nothing_to_exclude ? Judged::skipped : Judged::undecided;
+    check.why = fmt::format("{}: {} accepted writes, {} contended grants", to_string(audit.verdict),
+                            audit.increments, audit.contended_grants);
+  }
   return check;
 }
 
@@ -48,7 +56,9 @@ std::vector<Check> checks_of(const Result& result) {
     for (const Hazard& hazard : *result.hazards) checks.push_back(check_of(hazard));
   }
   for (const Skipped& one : result.skipped) {
-    checks.push_back({one.strategy, "skipped", Judged::skipped, one.reason});
+    const bool failed = one.reason.starts_with(kDidNotStart);
+    checks.push_back({one.strategy, failed ? "start" : "skipped",
+                      failed ? Judged::undecided : Judged::skipped, one.reason});
   }
   return checks;
 }

@@ -126,11 +126,14 @@ bool all_valid(const Group& group) {
 
 /// "3 of 5 valid": the figures are those of these three.
 Cell invalid_mark(const Group& group) {
+  const bool cut_short = std::ranges::any_of(
+      group.all, [](const Run* run) { return run->interrupted.value_or(false); });
   const std::size_t valid = valid_of(group.all).size();
   const bool some = valid > 0 && valid < group.all.size();
-  const std::string text =
-      some ? fmt::format("{} of {} valid", valid, group.all.size()) : "invalid";
-  return {all_valid(group) ? "" : text, Tone::doubtful};
+  const std::string text = some ? fmt::format("{} of {} valid", valid, group.all.size())
+                           : all_valid(group) ? "cut short"
+                                              : "invalid";
+  return {all_valid(group) && !cut_short ? "" : text, Tone::doubtful};
 }
 
 Cell reasons(const Group& group) {

@@ -119,12 +119,14 @@ void add_faults(const Result& result, Sentences& lines) {
       const auto at = [&](double time) { return human_seconds(time - run.warmup_seconds); };
       const std::string healed =
           mark.healed_seconds ? ", healed at " + at(*mark.healed_seconds) : "";
+      const std::string_view doubt =
+          run.generator.valid ? " (the run was cut short)" : " (the run is invalid)";
       const bool lost = std::isfinite(mark.lowest_share) && !mark.recovery_seconds;
       const bool valid = is_of_the_lock(run);
       const Tone tone = lost && valid ? Tone::bad : valid ? Tone::plain : Tone::doubtful;
-      lines.push_back({tone, fmt::format("fault: {}: {} at {}{}: {}{}", run_name(run, result),
-                                         mark.fault, at(mark.at_seconds), healed, effect_of(mark),
-                                         valid ? "" : " (the run is invalid)")});
+      lines.push_back(
+          {tone, fmt::format("fault: {}: {} at {}{}: {}{}", run_name(run, result), mark.fault,
+                             at(mark.at_seconds), healed, effect_of(mark), valid ? "" : doubt)});
     }
   }
 }

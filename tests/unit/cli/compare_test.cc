@@ -119,6 +119,11 @@ TEST_F(Compare, ItNeedsRepetitionsAndAGateSoundResults) {
   EXPECT_THAT(compare({a_.path(), stopped.path()}).out,
               AllOf(HasSubstr("B was interrupted"),
                     HasSubstr("1 of 15 runs of B is invalid, and left out")));
+  doubtful.runs[0].generator.valid = true;
+  doubtful.runs[0].interrupted = true;
+  const TemporaryFile cut_short("v.json", to_json(doubtful));
+  EXPECT_THAT(compare({a_.path(), cut_short.path()}).out, HasSubstr("1 of 15 runs of B"))
+      << "it is no repetition";
 }
 
 TEST_F(Compare, AGateIsNotDecidedByInvalidRuns) {
@@ -132,6 +137,18 @@ TEST_F(Compare, AGateIsNotDecidedByInvalidRuns) {
   EXPECT_THAT(gate.err, HasSubstr("not decided for " + disturbed.runs.front().strategy +
                                   ": no run is valid"));
   EXPECT_EQ(gated(a_, busy, "acquire.p99>+1000%", {"--force"}).code, 0);
+}
+
+TEST_F(Compare, AGateIsNotKeptBelowWaitsThatWereCutOff) {
+  EXPECT_EQ(gated(a_, a_, "acquire.max>+500%").code, 0);
+  results::Result cut = fast_;
+  for (results::Run& run : cut.runs) {
+    run.acquire.censored = {.count = 1, .buckets = {{run.acquire.max / 2, 1}}};
+  }
+  const TemporaryFile some("t.json", to_json(cut));
+  const Ran ran = gated(a_, some, "acquire.max>+500%");
+  EXPECT_EQ(ran.code, 5) << "though the longest wait had ended";
+  EXPECT_THAT(ran.err, HasSubstr("waits were cut off"));
 }
 
 /// The same result, but this strategy grants nothing.
@@ -157,6 +174,19 @@ TEST_F(Compare, AFigureThatVanishedFails) {
   EXPECT_THAT(back.out, HasSubstr("not measured in A\n"));
   EXPECT_EQ(back.err, "acquire.p99>+10%: cannot be excluded for strategy-1: not measured in A\n");
   EXPECT_EQ(gated(dead, a_, "acquire.p99>+10%", {"--strict-gate"}).code, 99);
+}
+
+TEST_F(Compare, AFigureThatOnlySomeRunsHaveDecidesNoGate) {
+  results::Result partly = fast_;
+  partly.runs[1].acquire = {};  // of strategy-1
+  const TemporaryFile some("u.json", to_json(partly));
+  const Ran ran = gated(a_, some, "acquire.p99>+500%");
+  EXPECT_EQ(ran.code, 5);
+  EXPECT_EQ(ran.err,
+            "acquire.p99>+500%: not decided for strategy-1: 0 of 5 runs of A and 1 of 5 of B do "
+            "not have acquire.p99\n");
+  EXPECT_EQ(gated(some, a_, "acquire.p99>+500%").code, 5);
+  EXPECT_EQ(gated(some, some, "acquire.p99>+500%").code, 0);
 }
 
 TEST_F(Compare, AStrategyThatVanishedFails) {

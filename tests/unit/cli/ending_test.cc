@@ -182,6 +182,11 @@ TEST(Thresholds, AreNotDecidedByWaitsThatWereCutOffNorByADisturbedRun) {
   EXPECT_THAT(unkept.missed, SizeIs(0)) << "it may be the other programs' fault";
   ASSERT_THAT(unkept.undecided, SizeIs(1));
   EXPECT_THAT(unkept.undecided.front(), HasSubstr("but other programs used 40 %"));
+  run.generator = {};
+  run.interrupted = true;
+  unkept = unkept_thresholds(thresholds, result, {{queue, true}});
+  ASSERT_THAT(unkept.undecided, SizeIs(1));
+  EXPECT_THAT(unkept.undecided.front(), HasSubstr("but it was cut short"));
 }
 
 loadgen::Progress some_progress() {

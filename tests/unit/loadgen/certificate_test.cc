@@ -112,6 +112,14 @@ std::vector<CertificateCase> of_the_generator() {
       {"BeganLittleLate", [](RunEvidence& run) { run.schedule_lag.record(900us); }},
       {"AllClientsWereBusy", [](RunEvidence& run) { run.schedule_lag.record(5ms); },
        std::string(results::kNotTheLoadAskedFor)},
+      {"StoodStillForAMoment", with(&RunEvidence::stood_still, 49ms)},
+      {"StoodStill", with(&RunEvidence::stood_still, 2s),
+       "stood still for 2000 ms, with a longest wait of 2 ms"},
+      {"StoodStillForLittleOfTheLongestWait",
+       [](RunEvidence& run) {
+         run.stood_still = 100ms;
+         run.acquire.record(1s);
+       }},
       {"Overflow", [](RunEvidence& run) { run.overflowed_samples = 3; }, "3 samples were above"},
   };
 }

@@ -9,6 +9,7 @@
 #include "loadgen/experiments/costs.h"
 #include "loadgen/record/histogram.h"
 #include "tests/support/fake_renewal_channel.h"
+#include "tests/support/virtual_time.h"
 
 namespace lockbench::loadgen {
 namespace {
@@ -88,6 +89,62 @@ TEST(HeldLocks, FewAreCountedRightlyOverAllPairs) {
     EXPECT_NEAR(renewed(1, 3s, window, 8), 8 * seconds(window), 1) << seconds(window);
     EXPECT_NEAR(renewed(3, 3s, window, 5), 3 * 5 * seconds(window), 1) << seconds(window);
   }
+}
+
+TEST(RenewalCosts, PairsThatHadEndedOutliveAFailureAndAStop) {
+  for (const bool stopped : {false, true}) {
+    std::stop_source stop;
+    int made = 0;
+    std::vector<std::size_t> so_far;
+    RenewalPlan plan;
+    plan.held = {0};  // with none, there is no need for a server
+    plan.pairs = 3;
+    plan.so_far = [&](const std::vector<results::Run>& runs) { so_far.push_back(runs.size()); };
+    plan.foreground.endpoints["redis"] = {"redis://127.0.0.1:1"};
+    plan.foreground.maker = [&](const RunPlan&, const Descriptor&, int, const Progress&,
+                                ProgressObserver&,
+                                const std::stop_token&) -> tl::expected<results::Run, std::string> {
+      if (++made < 4) return results::Run{};
+      if (!stopped) return tl::unexpected<std::string>("the server is gone");
+      stop.request_stop();
+      return results::Run{};
+    };
+    CostsMeasured measured;
+    test::on_virtual_time([&] {
+      measured = measure_renewal(
+          plan, [](const std::string&) {}, stop.get_token());
+    });
+    EXPECT_EQ(measured.runs.size(), 2U) << "of the first pair";
+    EXPECT_THAT(so_far, ElementsAre(2U));
+    EXPECT_EQ(measured.errors.size(), stopped ? 0U : 1U);
+  }
+}
+
+class NoNodes : public QuorumNodes {
+ public:
+  Endpoints endpoints(const results::Nodes&) override { return {}; }
+  tl::expected<void, std::string> inject(const results::Nodes&) override { return {}; }
+  tl::expected<void, std::string> heal() override { return {}; }
+};
+
+TEST(QuorumExperiment, ARunThatAStopCutShortIsLeftOutButNotItsViolation) {
+  std::stop_source stop;
+  int made = 0;
+  QuorumPlan plan;
+  plan.nodes = {1};
+  plan.run.maker = [&](const RunPlan&, const Descriptor&, int, const Progress&, ProgressObserver&,
+                       const std::stop_token&) -> tl::expected<results::Run, std::string> {
+    results::Run run;
+    if (++made < 3) return run;
+    stop.request_stop();
+    run.audit.verdict = results::Verdict::violated;
+    return run;
+  };
+  NoNodes nodes;
+  const CostsMeasured measured = measure_quorum(
+      plan, nodes, [](const std::string&) {}, stop.get_token());
+  EXPECT_EQ(measured.runs.size(), 2U);
+  EXPECT_EQ(measured.violated.size(), 1U);
 }
 
 std::vector<std::string> texts_of(const std::vector<QuorumPointPlan>& points) {

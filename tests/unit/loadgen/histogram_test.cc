@@ -324,6 +324,22 @@ TEST(RecordEvenly, CountsMoreThanCouldBeLoopedOver) {
   EXPECT_GT(snapshot.sum, Duration::zero());
 }
 
+TEST(RecordEvenly, SumsThatDoNotFitStayTheLargest) {
+  ShardedHistogram never_begun(1), ranks(1);
+  never_begun.record_evenly(std::chrono::hours(1), 10'000'000'000);
+  const HistogramSnapshot one = never_begun.snapshot();
+  HistogramSnapshot merged;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.add(one);
+    merged.merge(one);
+  }
+  EXPECT_GT(ranks.snapshot().sum, one.sum);
+  EXPECT_GT(merged.sum, one.sum);
+  const results::Distribution made = to_distribution({}, merged);
+  EXPECT_GT(made.mean, 0);
+  EXPECT_GT(to_censored_snapshot(made).sum, Duration::zero());
+}
+
 TEST(RecordEvenly, SpreadsSamplesFromTheShortestToTheLongest) {
   ShardedHistogram histogram;
   histogram.record_evenly(seconds(2), 1000, 0, seconds(1));

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "loadgen/run/local_crew.h"
+#include "tests/support/run_shared.h"
 #include "tests/unit/loadgen/live_run_fixture.h"
 
 namespace lockbench::loadgen {
@@ -278,6 +280,42 @@ TEST_F(LiveRunTest, TheRunOutSeesAClientThatWasAboutToBeginWhenTheRunnerLooked) 
     EXPECT_GE(latest, begun + 1070ms);
     EXPECT_LE(latest, begun + 1200ms) << "when the last wait of the window had ended";
   });
+}
+
+/// A clock that jumps, as for a process that is stopped.
+class JumpingClock : public ForwardingEnv {
+ public:
+  explicit JumpingClock(TimePoint at) : ForwardingEnv(make_system_env(1)), at_(at) {}
+
+  TimePoint now() override {
+    const TimePoint time = ForwardingEnv::now();
+    return time < at_ ? time : time + 300ms;
+  }
+
+ private:
+  const TimePoint at_;
+};
+
+TEST(LocalCrew, NoticesThatItsProcessStoodStill) {
+  const Descriptor strategy{.name = "tested"};
+  test::RunUnderTest under_test(strategy);
+  RunShared& run = under_test.shared();
+  run.threads = fibers::Pool::make(1).value();
+  const auto stood_still = [&run](Duration warmup) {
+    Duration found{};
+    test::on_virtual_time([&] {
+      const TimePoint begun = Carrier::current().now();
+      run.measure_start = begun + warmup;
+      JumpingClock clock(begun + 70ms);
+      LocalCrew crew(run, clock, {});
+      crew.begin();
+      EXPECT_FALSE(crew.wait(begun + 1s));
+      found = crew.stood_still();
+    });
+    return found;
+  };
+  EXPECT_EQ(stood_still(0s), 300ms);
+  EXPECT_EQ(stood_still(10s), 0s) << "that was in the warm-up";
 }
 
 TEST(GeneratorThreads, LeaveACoreToPrivateServersAndAreNoMoreThanClients) {

@@ -145,6 +145,9 @@ TEST_F(SummaryTest, Fairness) {
   EXPECT_DOUBLE_EQ(fairness.jain, 0.8);  // (3 + 1)^2 / (2 * (9 + 1))
   EXPECT_EQ(fairness.longest_streak, 3U);
   EXPECT_DOUBLE_EQ(fairness.longest_wait_seconds, 0.25);
+  EXPECT_FALSE(fairness.longest_wait_at_least);
+  measured()[Timing::timed_out].record(100ms);
+  EXPECT_TRUE(summary().fairness.longest_wait_at_least) << "it may have become longer";
 }
 
 TEST_F(SummaryTest, NoClientsPercentileIsAboveTheLongestWait) {

@@ -68,5 +68,26 @@ TEST(JUnit, JudgesAuditsAndPlays) {
                                              Judged::passed, Judged::failed, Judged::skipped));
 }
 
+TEST(JUnit, WhatWasNotTestedIsNoSuccess) {
+  Result result;
+  result.runs.resize(4);
+  for (results::Run& run : result.runs) run.load.clients = 8;
+  result.runs[0].audit = {.contended_grants = 3, .verdict = Verdict::untested};
+  result.runs[1].audit.verdict = Verdict::unaudited;
+  result.runs[2].audit.verdict = Verdict::untested;
+  result.runs[2].load.clients = 1;
+  result.runs[3].audit.verdict = Verdict::unaudited;
+  result.runs[3].sections = result.runs[3].shared_sections = 9;
+  result.skipped = {{"lost", "did not start: refused"}, {"absent", "not built"}};
+  const std::vector<Check> checks = checks_of(result);
+  std::vector<Judged> outcomes;
+  for (const Check& check : checks) outcomes.push_back(check.outcome);
+  EXPECT_THAT(outcomes, testing::ElementsAre(Judged::undecided, Judged::undecided, Judged::skipped,
+                                             Judged::skipped, Judged::undecided, Judged::skipped))
+      << "a single client, and readers alone, have nothing to exclude";
+  EXPECT_EQ(checks[0].why, "untested: 0 accepted writes, 3 contended grants");
+  EXPECT_EQ(checks[4].why, "did not start: refused");
+}
+
 }  // namespace
 }  // namespace lockbench::results

@@ -316,6 +316,21 @@ TEST(Loads, InvalidRunsCountOnlyWhereThereAreNoOthers) {
   EXPECT_THAT(*render(result, {}, {}), HasSubstr("1 of 2 valid"));
 }
 
+TEST(Loads, ARunThatWasCutShortIsNoRepetition) {
+  Result result = minimal_result();
+  add_strategy(result, "a", 9);
+  for (results::Run& run : result.runs) run.interrupted = true;
+  const auto p99 = [&] {
+    return median_figure(counting_of(strategy_loads(result)[0].runs_at("demand", 0)), "acquire.p99")
+        ->value;
+  };
+  EXPECT_EQ(p99(), 9) << "there is no other";
+  EXPECT_THAT(tiers_under(result, "demand"), ElementsAre(Pair("a", 0)));
+  add_strategy(result, "a", 0.01);
+  EXPECT_EQ(p99(), 0.01);
+  EXPECT_THAT(*render(result, {}, {}), HasSubstr("1 of 2 valid"));
+}
+
 TEST(Loads, ThatTheMachineIsBusyIsSaidAfterTheFirstRuns) {
   std::vector<results::Run> runs(2);
   for (results::Run& run : runs) {

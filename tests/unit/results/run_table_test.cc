@@ -165,6 +165,17 @@ TEST(Table, FiguresAreThoseOfTheValidRepetitions) {
   EXPECT_THAT(row, HasSubstr(" 7 ")) << "a violation counts on any machine";
 }
 
+TEST(Table, ARunThatWasCutShortIsMarkedAndShownIfThereIsNoOther) {
+  Result result = minimal_result();
+  result.runs = {run_at(10, 1)};
+  result.runs[0].interrupted = true;
+  EXPECT_THAT(line_with(plain(result), "redlock"), AllOf(HasSubstr("10"), HasSubstr("cut short")));
+  result.runs.insert(result.runs.begin(), run_at(100, 1));
+  result.runs[1].repetition = 2;
+  EXPECT_THAT(line_with(plain(result), "redlock"),
+              AllOf(HasSubstr("100 "), HasSubstr("1 of 2 valid")));
+}
+
 TEST(Table, AP99OfFewWaitsIsCalledTheLongest) {
   Result result = minimal_result();
   result.runs = {run_at(100, 1)};

@@ -176,6 +176,43 @@ TEST(Threshold, IsDecidedByBothSidesOfAWaitThatWasCutOff) {
   EXPECT_EQ(open.reason, "acquire.p99 is at least 20 ms and at most 100 ms");
 }
 
+TEST(Threshold, WhatWasCutOffCountsInFiguresThatAreNotShownAsBounds) {
+  // The longest had ended, so a file does not name the maximum as a lower bound.
+  results::Run run = cut_run(5);
+  run.acquire.mean = 0.011;
+  run.acquire.at_least.clear();
+  run.handoff = run.acquire;
+  const auto outcome = [&](const char* text) { return evaluate(*parse_threshold(text), run); };
+  EXPECT_TRUE(outcome("acquire.max<150ms").is_unknown) << "one of the five may have been longer";
+  EXPECT_EQ(outcome("acquire.max<150ms").reason, "acquire.max is at least 100 ms");
+  EXPECT_FALSE(outcome("acquire.max<50ms").is_unknown);
+  EXPECT_TRUE(outcome("acquire.max>50ms").kept());
+  EXPECT_TRUE(outcome("acquire.mean<50ms").is_unknown);
+  EXPECT_TRUE(outcome("acquire.p99<50ms").is_unknown);
+  EXPECT_TRUE(outcome("handoff.max<150ms").is_unknown);
+  EXPECT_TRUE(outcome("acquire.p50<15ms").kept()) << "whatever became of the five";
+  EXPECT_TRUE(outcome("acquire.count<991").kept());
+}
+
+TEST(Threshold, CountsRefusedAcquisitionsAsWaitsWithoutEnd) {
+  results::Run run = full_run();
+  run.transactions.reset();
+  run.acquire = {.count = 1000, .p90 = 0.01, .p99 = 0.01, .buckets = {{0.01, 1000}}};
+  const auto outcome = [&](const char* text) { return evaluate(*parse_threshold(text), run); };
+  run.outcomes = {.acquired = 1000, .refused = 5};
+  EXPECT_TRUE(outcome("acquire.p99<20ms").kept()) << "p99 allows ten";
+  run.outcomes.refused = 50;
+  EXPECT_TRUE(outcome("acquire.p99<20ms").is_unknown);
+  EXPECT_EQ(outcome("acquire.p99<20ms").reason,
+            "acquire.p99 is at least 10 ms; 50 acquisitions were refused");
+  EXPECT_TRUE(outcome("acquire.p90<20ms").kept());
+  EXPECT_FALSE(outcome("acquire.p99<5ms").is_unknown);
+  EXPECT_TRUE(outcome("release.p99<20ms").kept()) << "no wait for the lock";
+  EXPECT_TRUE(outcome("acquire.censored.count<5").kept());
+  run.transactions.emplace();
+  EXPECT_TRUE(outcome("acquire.p99<20ms").kept()) << "tried again";
+}
+
 TEST(Threshold, SaysHowLongARunWouldDecideIt) {
   // Ten of a thousand may be longer, and there are as many in this run already.
   const auto remedy = [](const results::Run& run, const char* text) {
@@ -346,6 +383,10 @@ TEST(Batches, ALongestWaitThatWasCutOffIsNeitherKeptNorMissedBelowTheBound) {
   runs[2].acquire.at_least = {"max"};
   EXPECT_EQ(decision(runs, "acquire.max<20ms"), Decision::open);
   EXPECT_EQ(decision(runs, "acquire.max<5ms"), Decision::missed);
+  EXPECT_EQ(decision(runs, "acquire.mean<20ms"), Decision::kept);
+  runs[2].acquire = batch(100, 0, 1);
+  EXPECT_EQ(decision(runs, "acquire.max<20ms"), Decision::open) << "a shorter one, too";
+  EXPECT_EQ(decision(runs, "acquire.mean<20ms"), Decision::open);
 }
 
 TEST(Batches, CountWhatWasNeverGranted) {
@@ -365,6 +406,11 @@ TEST(Batches, OtherFiguresAreDecidedByTheRuns) {
   EXPECT_EQ(decision(runs, "sections_per_second>=100.5"), Decision::open);
   EXPECT_EQ(decision(runs, "sections_per_second>102"), Decision::missed);
   EXPECT_EQ(decision(runs, "sections_per_second<98"), Decision::missed);
+  for (auto& run : runs) run.sections_per_second = 100;
+  EXPECT_EQ(decision(runs, "sections_per_second>=100"), Decision::kept) << "the bound itself";
+  EXPECT_EQ(decision(runs, "sections_per_second>100"), Decision::missed);
+  EXPECT_EQ(decision(runs, "outcomes.timed_out<=0"), Decision::kept);
+  EXPECT_EQ(decision(runs, "outcomes.timed_out<0"), Decision::missed);
   // These figures are judged run by run.
   EXPECT_EQ(decision(runs, "audit.lost_updates==0"), Decision::kept);
   runs[5].audit.lost_updates = 1;

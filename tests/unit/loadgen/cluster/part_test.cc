@@ -205,6 +205,22 @@ TEST(Merge, TheFilesOfAllRanksMakeTheWholeRun) {
   EXPECT_THAT(run->ranks[0].notes, testing::IsEmpty());
 }
 
+TEST(Merge, TheSeriesHasTheWaitsOfAllRanksOrTheHighestOfTheirPercentiles) {
+  PartFile one = part_file(0, 10), other = part_file(1, 10);
+  HistogramSnapshot waits;
+  waits.record(2ms);
+  waits.record(2ms);
+  one.part.series[0].acquire_p50 = 0.002;
+  one.part.acquired = {to_bytes(waits)};
+  waits = {};
+  waits.record(9ms);
+  other.part.series[0].acquire_p50 = 0.009;
+  other.part.acquired = {to_bytes(waits)};
+  EXPECT_NEAR(merge({one, other})->series[0].acquire_p50, 0.002, 1e-4) << "of the three waits";
+  other.part.acquired.clear();
+  EXPECT_EQ(merge({one, other})->series[0].acquire_p50, 0.009);
+}
+
 TEST(Merge, RanksThatLeftCoresOfTheirHostIdleAreNotTheBottleneck) {
   std::vector<PartFile> ranks{part_file(0, 10), part_file(1, 10)};
   for (PartFile& rank : ranks) {

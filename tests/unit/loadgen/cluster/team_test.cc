@@ -346,6 +346,41 @@ TEST_F(TeamTest, ARankThatSendsSomethingElseIsLeftOut) {
   expect_left_out(run(impostor(garbage)), "it was lost: it sent no valid part of this run");
 }
 
+TEST_F(TeamTest, ARankWhosePartDidNotFitIsLeftOut) {
+  const auto nothing = [](int) { return std::string(); };
+  expect_left_out(run(impostor(nothing)),
+                  "it was lost: its part of this run was too large to send");
+}
+
+class RecordingRank : public RankRun {
+ public:
+  using RankRun::part_of;
+  using RankRun::RankRun;
+
+  tl::expected<void, std::string> ready(tl::expected<void, std::string> own) override {
+    return own;
+  }
+  tl::expected<TimePoint, std::string> start() override { return TimePoint(); }
+  std::unique_ptr<WholeRun> gather(const PartOfRun&) override { return nullptr; }
+};
+
+TEST(RankRun, HasTheWaitsOfEachSecondAsLongAsTheyFitIntoItsPart) {
+  const InProcessRanks ranks(1000);
+  const auto link = *Link::make([&ranks] { return ranks.rank(1); });
+  Order order;
+  order.workload.clients = 1000;
+  RecordingRank rank(*link, order, {});
+  test::RunUnderTest run(*find_strategy("local-mutex"));
+  HistogramSnapshot waits;
+  for (std::uint64_t& bucket : waits.buckets) bucket = 1;
+  const std::vector<results::SeriesPoint> series;
+  const PartOfRun part{.run = run.shared(), .series = series};
+  for (int second = 0; second < 3; ++second) rank.note(part, waits, false);
+  EXPECT_EQ(rank.part_of(part).acquired.size(), 3U);
+  for (int second = 0; second < 1000; ++second) rank.note(part, waits, false);
+  EXPECT_TRUE(rank.part_of(part).acquired.empty());
+}
+
 TEST_F(TeamTest, ARankThatSpeaksForAnotherOneIsLeftOut) {
   const auto of_another = [](int ticket) {
     Part part;
