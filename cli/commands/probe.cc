@@ -24,8 +24,8 @@ constexpr std::uint16_t kPort = 9465;
 constexpr double kSectionsForAMeeting = 10;
 // A probe is a sequence of runs of this length, so that the records of a run stay small.
 constexpr Duration kRound = 10min;
-// Between two reports of a run's progress.
-constexpr Duration kBetweenProgress = 1s;
+// Between two reports of a run's progress, and how late one may be.
+constexpr Duration kBetweenProgress = 1s, kLateProgress = 1500ms;
 // Between attempts to reach a store.
 constexpr WaitPolicy kReconnecting = {.kind = WaitKind::backoff, .min = 200ms, .max = 10s};
 // A strategy counts as working again after so long without a failure, or longer (see calm_of).
@@ -266,7 +266,7 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
   bool stood_still(bool measuring) {
     const TimePoint now = TimePoint::clock::now();
     const auto before = std::exchange(beaten_at_, measuring ? std::optional(now) : std::nullopt);
-    if (!measuring || !before || now - *before <= exporter::RunMetrics::kLateBeat) return false;
+    if (!measuring || !before || now - *before <= kLateProgress) return false;
     paused_ = true;
     const Duration time = now - *before - kBetweenProgress;
     common_.metrics.stood_still(strategy(), time);
