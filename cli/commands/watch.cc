@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "cli/commands/commands.h"
@@ -272,9 +273,14 @@ int watch_locks(const WatchOptions& options) {
   }
   if (!options.workload.empty()) must(results::check_writable(options.workload), "--workload");
   std::vector<std::unique_ptr<watch::Source>> sources;
+  std::set<std::string> endpoints;
   for (const auto& [store, urls] : options.servers) {
     for (const std::string& url : urls) {
       sources.push_back(must(watch::make_source(store, url, options.request)));
+      const std::string& endpoint = sources.back()->endpoint();
+      if (!endpoints.insert(endpoint).second) {
+        throw UsageError("--{}: {} is given twice", store, endpoint);
+      }
     }
   }
 

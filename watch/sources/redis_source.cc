@@ -230,7 +230,7 @@ class RedisWatch : public Watching {
   }
 
   void run() {
-    facts_ = facts_of(connection_->display(), no_notifications_);
+    facts_ = facts_of(name_of_endpoint(endpoint_), no_notifications_);
     if (!request_.locks.empty()) facts_.progress = "looking for keys";
     reporter().facts(facts_);
     reporter().restored();

@@ -100,6 +100,13 @@ TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
   EXPECT_THAT(watch_error(with_redis({"--name", "("})), StartsWith("--name: "));
 }
 
+TEST(WatchOptions, NoServerIsWatchedTwice) {
+  const Ran refused =
+      ran({"watch", "--redis", "redis://127.0.0.1:1", "--redis", "redis://127.0.0.1:1/0"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("--redis: 127.0.0.1:1 is given twice"));
+}
+
 TEST(WatchOptions, AWorkloadIsNotReplacedByTheRecordNorTheReport) {
   const TemporaryFile file("seen.toml", "");
   const std::filesystem::path path = file.path();

@@ -79,6 +79,16 @@ TEST(RedisLocks, KeysBesideThemAreNone) {
   EXPECT_FALSE(companion_of(":queue"));
 }
 
+TEST(RedisSource, TwoDatabasesOfAServerAreTwoEndpoints) {
+  const auto endpoint = [](const std::string& url) {
+    return make_source("redis", url, {}).value()->endpoint();
+  };
+  EXPECT_EQ(endpoint("redis://h:1"), "h:1");
+  EXPECT_EQ(endpoint("redis://h:1/0"), "h:1");
+  EXPECT_EQ(endpoint("redis://h:1/2"), "h:1/2");
+  EXPECT_EQ(endpoint("unix:///run/redis.sock?db=2"), "unix:/run/redis.sock?db=2");
+}
+
 TEST(RedisLocks, NotificationsMustCoverAllThatLocksNeed) {
   EXPECT_TRUE(notifies_of_locks("AK"));
   EXPECT_TRUE(notifies_of_locks("g$hxK"));
