@@ -203,13 +203,15 @@ class ServerSource final : public Source {
   const std::string& endpoint() const override { return display_; }
 
   tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    return deployment::attempt([&] {
+    auto reached = deployment::attempt([&] {
       Watch(endpoint_, {request_, env_, budget_, stop, nullptr}).begin();
     });
+    told_blind_ = !reached;
+    return reached;
   }
 
   void run(Sink& sink, const std::stop_token& stop) override {
-    Reporter reporter(sink, display_, env_, std::exchange(has_run_, true));
+    Reporter reporter(sink, display_, env_, std::exchange(told_blind_, true));
     while (!stop.stop_requested()) {
       const auto ended = deployment::attempt([&] {
         Watch watch(endpoint_, {request_, env_, budget_, stop, &reporter});
@@ -229,7 +231,7 @@ class ServerSource final : public Source {
   std::atomic<std::uint64_t> sent_ = 0;
   CountingEnv env_;
   Budget budget_;
-  bool has_run_ = false;
+  bool told_blind_ = false;  ///< the sink knows that nothing is seen yet
 };
 
 using Made = tl::expected<std::unique_ptr<Source>, std::string>;

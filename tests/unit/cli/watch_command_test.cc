@@ -350,6 +350,20 @@ TEST(WatchLines, TellsWhenAServerIsLostAndBack) {
   EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("CLIENT TRACKING")));
 }
 
+TEST(WatchLines, TellsOfAServerThatWasNotThereAtTheStart) {
+  WatchLines log;
+  watch::Picture picture = sample();
+  picture.findings.clear();
+  picture.families.clear();
+  picture.sources[0].sees = false;
+  picture.sources[0].blind_reason = "connection refused";
+  EXPECT_THAT(log.lines(picture), Contains(HasSubstr("BLIND for 0 s: connection refused")));
+  picture.sources[0].sees = true;
+  picture.sources[0].facts.unseen = {"who waits"};
+  EXPECT_THAT(log.lines(picture),
+              ElementsAre(HasSubstr("CLIENT TRACKING"), "cannot see who waits"));
+}
+
 TEST(WatchLines, SumsUpEveryTenSecondsWhatHasChanged) {
   WatchLines log;
   watch::Picture picture = sample();
