@@ -69,6 +69,33 @@ TEST(Secrets, ComeFromTheEnvironmentUnlessGivenOtherwise) {
   EXPECT_THAT(redis_of({"--config", file.path()}), ElementsAre("redis://db4"));
 }
 
+TEST(Secrets, InTheEnvironmentThatTheCommandDoesNotUseAreIgnored) {
+  const Variable counter("LOCKBENCH_COUNTER_REDIS", "redis://counter");
+  const Variable memcached("LOCKBENCH_MEMCACHED", "db:11211");
+  const Variable redis("LOCKBENCH_REDIS", "redis://db");
+  const auto options =
+      parse_run({"memcached-add*", "--counter-redis", "redis://db2", "--resource", "redis"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_THAT(options->servers_of("memcached"), ElementsAre("db:11211"));
+  EXPECT_THAT(options->servers_of("redis"), ElementsAre());
+  const auto local = parse_run({"none", "--rtt", "1ms"});
+  ASSERT_TRUE(local) << local.error();
+  EXPECT_FALSE(local->counter_redis);
+  EXPECT_THAT(redis_of({"memcached-add", "--rtt", "1ms"}),
+              ElementsAre(HasSubstr("--rtt cannot be combined with --memcached")));
+  const Variable no_counter("LOCKBENCH_COUNTER_REDIS", "");
+  EXPECT_THAT(redis_of({"none", "--resource", "redis"}), ElementsAre("redis://db"));
+}
+
+TEST(Secrets, InTheEnvironmentAreIgnoredIfThisBuildCannotUseThem) {
+  const Variable variable("LOCKBENCH_REDIS", "redis://db");
+  RunOptions options;
+  OptionList list = options_of(options);
+  list.at("redis").in_environment = false;
+  list.read(Words());
+  EXPECT_THAT(options.servers_of("redis"), ElementsAre());
+}
+
 TEST(Secrets, InAConfigFileThatOthersCanReadAreRefused) {
   const TemporaryFile file("run.toml", std::string("clients = 2\nredis = [\"") + kUrl + "\"]\n");
   EXPECT_THAT(redis_of({"--config", file.path()}), ElementsAre(kUrl));
