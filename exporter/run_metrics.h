@@ -73,7 +73,7 @@ struct Present {
   std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: in force
 };
 
-/// Constant facts about the process. No secrets and no keys.
+/// Constant facts about the process. No secrets.
 struct Facts {
   std::vector<std::pair<std::string, std::string>> run;  ///< label names and values
   results::Build build;
