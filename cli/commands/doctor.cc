@@ -177,7 +177,7 @@ struct DoctorOptions : LoadOptions {
   void declare_keys_of_files(OptionList& options) {
     const std::size_t shown = options.all().size();
     options.add("duration", "D", probe_duration, duration(1ms, 8760h), "as of a probe");
-    options.add("deployment", "NAME", deployment, any_text(), "as of a probe");
+    options.add("deployment", "NAME", deployment, printable_text(), "as of a probe");
     LoadOptions::declare(options);
     metrics.declare(options);
     output.declare(options);

@@ -63,7 +63,7 @@ struct ProbeOptions : LoadOptions {
                 "time after which a client gives up; 0s: after one attempt");
     options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to probe",
                 "until it is stopped");
-    options.add("deployment", "NAME", deployment, any_text(),
+    options.add("deployment", "NAME", deployment, printable_text(),
                 "value of the label `deployment` of all metrics", "the servers' addresses");
     options.only({"strategies", "client", "clients-per-process", "threads", "hold", "ttl", "wait",
                   "renew", "node-timeout", "wait-replicas", "wait-timeout", "store-timeout"},

@@ -366,7 +366,7 @@ void WatchOptions::declare(OptionList& options) {
   options.add_flag("show-owners", ledger.shows_owners,
                    "show process, application and address of holders, or the beginning of their "
                    "tokens, instead of hashes; metrics never have them");
-  options.add("deployment", "NAME", deployment, any_text(),
+  options.add("deployment", "NAME", deployment, printable_text(),
               "name of what is watched: the label `deployment` of all metrics, and in texts",
               "none");
   options.only({"metrics-listen"}, [&] { metrics.declare(options); });

@@ -278,6 +278,8 @@ tl::expected<void, std::string> check_range(const std::string& text, Duration du
 ValueType<std::string> path();
 
 ValueType<std::string> any_text();
+/// As labels of metrics must be.
+ValueType<std::string> printable_text();
 
 /// The type that the function `parse` reads from a text and `text` writes.
 template <class Parse, class Text>

@@ -425,6 +425,13 @@ ValueType<std::string> path() {
           }};
 }
 
+ValueType<std::string> printable_text() {
+  return parsed([](const std::string& text) -> tl::expected<std::string, std::string> {
+    if (results::printable(text) == text) return text;
+    return tl::unexpected<std::string>("must be printable UTF-8");
+  });
+}
+
 ValueType<std::string> any_text() {
   const auto same = [](const std::string& text) { return text; };
   return {.parse = same, .text = same};

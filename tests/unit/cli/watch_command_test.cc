@@ -98,6 +98,8 @@ TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
   EXPECT_THAT(watch_error(with_redis({"--budget", "0"})), HasSubstr("1 to 100000"));
   EXPECT_THAT(watch_error(with_redis({"--name", "lock:.*"})), StartsWith("--name: "));
   EXPECT_THAT(watch_error(with_redis({"--name", "("})), StartsWith("--name: "));
+  EXPECT_EQ(watch_error(with_redis({"--deployment", "caf\xe9"})),
+            "--deployment: must be printable UTF-8");
 }
 
 TEST(WatchOptions, NoServerIsWatchedTwice) {
