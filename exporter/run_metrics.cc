@@ -71,8 +71,7 @@ std::array<std::uint64_t, LatencyBuckets::kBounds> LatencyBuckets::cumulative() 
   return sums;
 }
 
-RunMetrics::RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes, Now now)
-    : now_(std::move(now)) {
+RunMetrics::RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes) {
   for (const Descriptor* strategy : strategies) {
     StrategyMetrics& metrics = entries_.emplace_back().finished;
     metrics.strategy = strategy;
@@ -88,7 +87,7 @@ std::vector<StrategyMetrics> RunMetrics::read() const {
     StrategyMetrics& metrics = all.emplace_back(entry.finished);
     if (entry.live == nullptr) continue;
     const loadgen::RunShared& run = *entry.live;
-    if (entry.at_beat && (entry.cut || now_() - entry.beaten_at > kLateBeat)) {
+    if (entry.at_beat) {
       metrics.totals = *entry.at_beat;
     } else {
       add_run(run, metrics.totals);
@@ -150,7 +149,6 @@ void RunMetrics::beat(const Descriptor& strategy) {
     if (entry.live == nullptr || entry.cut) return;
     entry.at_beat = entry.finished.totals;
     add_run(*entry.live, *entry.at_beat);
-    entry.beaten_at = now_();
   });
 }
 

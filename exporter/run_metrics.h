@@ -1,10 +1,8 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -75,7 +73,7 @@ struct Present {
   std::array<bool, loadgen::kFaults.size()> faults{};  ///< by FaultKind: in force
 };
 
-/// Constant facts about the process. No secrets and no keys.
+/// Constant facts about the process. No secrets.
 struct Facts {
   std::vector<std::pair<std::string, std::string>> run;  ///< label names and values
   results::Build build;
@@ -95,11 +93,8 @@ struct StrategyMetrics {
 /// never holds up a client.
 class RunMetrics : public loadgen::RunWatcher {
  public:
-  using Now = std::function<TimePoint()>;
-
   /// `nodes`: the size of a quorum.
-  explicit RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes = 0,
-                      Now now = TimePoint::clock::now);
+  explicit RunMetrics(const std::vector<const Descriptor*>& strategies, int nodes = 0);
 
   /// Of every strategy, in the order given.
   std::vector<StrategyMetrics> read() const;
@@ -113,11 +108,9 @@ class RunMetrics : public loadgen::RunWatcher {
   void not_connected(const Descriptor& strategy, loadgen::FailureReason reason, Duration after,
                      std::uint64_t sections);
 
-  /// How late a beat may be.
-  static constexpr Duration kLateBeat = std::chrono::milliseconds(1500);
   /// A probe's process lives: call it about each second during a run. After the first call, figures
-  /// are those of the latest one if that is longer ago than kLateBeat: since then the process may
-  /// have stood still, and leases that expired meanwhile say nothing of the store.
+  /// are those of the latest one: since then the process may have stood still, and leases that
+  /// expired meanwhile say nothing of the store. A counter that was shown must not be taken back.
   void beat(const Descriptor& strategy);
   /// The process stood still for this time. The current run's figures end with the latest beat.
   void stood_still(const Descriptor& strategy, Duration time);
@@ -136,7 +129,6 @@ class RunMetrics : public loadgen::RunWatcher {
     std::optional<std::string> failing{}, connect_failing{};
     /// At the latest beat, including the live run's; nothing before the first.
     std::optional<Totals> at_beat{};
-    TimePoint beaten_at{};
     bool cut = false;  ///< the live run counts up to that beat
   };
 
@@ -144,7 +136,6 @@ class RunMetrics : public loadgen::RunWatcher {
   template <class Change>
   void change(std::string_view strategy, const Change& change);
 
-  const Now now_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
 };

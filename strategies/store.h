@@ -121,7 +121,7 @@ StoreResult<std::size_t> remove_in_batches(std::span<const std::string> keys, st
 /// How the keys of one run are found in a store.
 enum class Listing {
   by_prefix,  ///< they are adjacent
-  by_scan,    ///< only by scanning all keys of the server: not done after each run
+  by_scan,    ///< only by scanning all keys of the server: only done after runs of client programs
   none,       ///< not at all
 };
 

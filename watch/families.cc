@@ -88,7 +88,7 @@ std::string Families::family_of(std::string_view lock) const {
       std::ranges::find_if(globs_, [&](const std::string& one) { return glob_matches(one, lock); });
   // A pattern such as "*lock*" says nothing of what its locks are for.
   const bool says_nothing = glob == globs_.end() ? globs_.empty() : glob->starts_with('*');
-  if (glob != globs_.end() && !says_nothing) return *glob;
+  if (glob != globs_.end() && !says_nothing) return results::printable(*glob);
   const std::string_view beginning = says_nothing ? beginning_of(lock) : std::string_view();
   return beginning.empty() ? std::string(kOther) : results::printable(beginning);
 }

@@ -138,7 +138,8 @@ class Source {
   virtual ~Source() = default;
   /// The endpoint as its facts name it.
   virtual const std::string& endpoint() const = 0;
-  /// Connects and checks its permissions. The error names the endpoint and what is missing.
+  /// Connects and checks its permissions. The error names the endpoint and what is missing; tell
+  /// the sink that it is blind before calling run() after it.
   virtual tl::expected<void, std::string> reach(const std::stop_token& stop) = 0;
   /// Watches until the stop; returns within 100 ms of it. Reconnects to a lost server with growing
   /// pauses, and tells the sink that it is blind meanwhile. Does not throw. Needs its own thread.

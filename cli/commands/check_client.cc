@@ -464,16 +464,22 @@ std::string to_text(const std::vector<Promise>& promises, const program::Client&
                     client.command);
 }
 
-/// Removes what is left on the user's servers. False if something may be left.
-bool remove_keys(const std::set<std::string>& keys, const std::vector<std::string>& urls,
-                 const Descriptor& strategy, Console& console) {
+/// Removes what is left on the user's servers, with keys of the library's own where they can be
+/// found. False if something may be left.
+bool remove_keys(const std::string& id, const std::set<std::string>& keys,
+                 const std::vector<std::string>& urls, const Descriptor& strategy,
+                 Console& console) {
   const std::vector<std::string> all(keys.begin(), keys.end());
+  const StoreKind& kind = *find_store_kind(strategy.backend);
   bool complete = true;
   for (const std::string& url : urls) {
-    const auto removed = find_store_kind(strategy.backend)->make(url, 3s)->remove_keys(all, {});
+    const auto store = kind.make(url, 3s);
+    const auto removed =
+        kind.listing == Listing::none ? store->remove_keys(all, {}) : store->remove_run(id, {});
     if (removed) continue;
     complete = false;
-    console.warn("locks may be left: " + presentable(removed.error().message));
+    console.warn(fmt::format("locks may be left under lockbench:{}: {}", id,
+                             presentable(removed.error().message)));
   }
   return complete;
 }
@@ -498,12 +504,15 @@ int check_client(const CheckClientOptions& options) {
   const auto urls = urls_of(strategy, servers.endpoints);
   const Message stores = {{std::string(strategy.backend),
                            strategy.traits.nodes > 1 ? Message(urls) : Message(urls.front())}};
-  const std::string prefix = fmt::format("lockbench:{}:", begin_result(options.output).id);
+  const std::string id = begin_result(options.output).id;
+  session.console().note(
+      fmt::format("checking {} {} (run {})", client.library, client.version, id));
+  const std::string prefix = fmt::format("lockbench:{}:", id);
   std::set<std::string> keys;
   const auto promises = ClientCheck(client, strategy, stores, prefix, keys, session.stop()).run();
   const auto given = options.servers.find(strategy.backend);
   const bool cleaned = given == options.servers.end() ||
-                       remove_keys(keys, given->second, strategy, session.console());
+                       remove_keys(id, keys, given->second, strategy, session.console());
   const bool broken = std::ranges::count(promises, Promise::State::broken, &Promise::state) > 0;
   const bool printed = print_text(to_text(promises, client));
   return exit_code_of({.interrupted = session.stopped(),

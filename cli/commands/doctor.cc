@@ -177,7 +177,7 @@ struct DoctorOptions : LoadOptions {
   void declare_keys_of_files(OptionList& options) {
     const std::size_t shown = options.all().size();
     options.add("duration", "D", probe_duration, duration(1ms, 8760h), "as of a probe");
-    options.add("deployment", "NAME", deployment, any_text(), "as of a probe");
+    options.add("deployment", "NAME", deployment, printable_text(), "as of a probe");
     LoadOptions::declare(options);
     metrics.declare(options);
     output.declare(options);
@@ -296,6 +296,7 @@ int doctor(const DoctorOptions& options) {
                    request.command_timeout);
   }
   const std::vector<Selected> tried = tried_strategies(options);
+  bool interrupted = false;
   if (!tried.empty()) {
     Session session(options.output, false, "stopping: removing the keys");
     const std::string id = run_id(std::chrono::system_clock::now(), std::random_device()());
@@ -305,7 +306,11 @@ int doctor(const DoctorOptions& options) {
       };
       // Its failure has been told.
       if (one.strategy->traits.nodes == 1 && std::ranges::any_of(findings, unusable)) continue;
-      findings.push_back(try_lock(one, options, id, session.console(), session.stop()));
+      Finding finding = try_lock(one, options, id, session.console(), session.stop());
+      // The lock is not to blame.
+      interrupted = session.stopped();
+      if (interrupted) break;
+      findings.push_back(std::move(finding));
     }
   }
   bool good = true;
@@ -315,7 +320,7 @@ int doctor(const DoctorOptions& options) {
                presentable(finding.text));
     good = good && finding.good;
   }
-  return good ? exit_code::kFine : exit_code::kErrors;
+  return exit_code_of({.interrupted = interrupted, .errors = !good});
 }
 
 }  // namespace

@@ -125,9 +125,9 @@ results::HazardEvent event_of(std::string_view line) {
           .what = std::string(line.substr(second + 1))};
 }
 
-/// Plays the trial as a timeline. Returns whether something was found.
-bool replay(const Descriptor& strategy, const HuntOptions& options, const std::string& trace_out,
-            Session& session) {
+/// Plays the trial as a timeline. Broken exclusion: something was found.
+Ending replay(const Descriptor& strategy, const HuntOptions& options, const std::string& trace_out,
+              Session& session) {
   std::ofstream trace;
   if (!trace_out.empty()) {
     trace.open(trace_out);
@@ -149,10 +149,9 @@ bool replay(const Descriptor& strategy, const HuntOptions& options, const std::s
               ? finding_text(strategy, verdict)
               : fmt::format("{}: nothing found in trial {}\n", strategy.name, trial.to_string());
   const bool printed = print_text(results::printable_page(text, false));
-  if ((trace.is_open() && !trace.flush()) || !printed) {
-    session.console().warn("not everything could be written");
-  }
-  return verdict.finding.has_value();
+  const bool failed = (trace.is_open() && !trace.flush()) || !printed;
+  if (failed) session.console().warn("not everything could be written");
+  return {.exclusion_broken = verdict.finding.has_value(), .errors = failed};
 }
 
 }  // namespace
@@ -210,9 +209,7 @@ int hunt(const LoadOptions& load, const HuntOptions& options, int jobs,
   if (options.replay && strategies.size() > 1) throw UsageError("--replay needs one strategy");
   Session session(load.output);
   Ending ending;
-  if (options.replay) {
-    ending.exclusion_broken = replay(*strategies.front(), options, trace_out, session);
-  }
+  if (options.replay) ending = replay(*strategies.front(), options, trace_out, session);
   for (const Descriptor* strategy : strategies) {
     if (options.replay || session.stopped()) break;
     Bag bag =

@@ -24,8 +24,8 @@ constexpr std::uint16_t kPort = 9465;
 constexpr double kSectionsForAMeeting = 10;
 // A probe is a sequence of runs of this length, so that the records of a run stay small.
 constexpr Duration kRound = 10min;
-// Between two reports of a run's progress.
-constexpr Duration kBetweenProgress = 1s;
+// Between two reports of a run's progress, and how late one may be.
+constexpr Duration kBetweenProgress = 1s, kLateProgress = 1500ms;
 // Between attempts to reach a store.
 constexpr WaitPolicy kReconnecting = {.kind = WaitKind::backoff, .min = 200ms, .max = 10s};
 // A strategy counts as working again after so long without a failure, or longer (see calm_of).
@@ -63,7 +63,7 @@ struct ProbeOptions : LoadOptions {
                 "time after which a client gives up; 0s: after one attempt");
     options.add("duration", "D", duration, cli::duration(1ms, 8760h), "how long to probe",
                 "until it is stopped");
-    options.add("deployment", "NAME", deployment, any_text(),
+    options.add("deployment", "NAME", deployment, printable_text(),
                 "value of the label `deployment` of all metrics", "the servers' addresses");
     options.only({"strategies", "client", "clients-per-process", "threads", "hold", "ttl", "wait",
                   "renew", "node-timeout", "wait-replicas", "wait-timeout", "store-timeout"},
@@ -112,6 +112,16 @@ struct Common {
     if (warned.insert(line).second) console.warn("warning: " + line);
   }
 };
+
+/// "host:6379,host2:6379"
+std::string addresses_of(std::string_view backend, const std::vector<std::string>& urls) {
+  const StoreKind& kind = *find_store_kind(backend);
+  return fmt::format(
+      "{}",
+      fmt::join(results::each_of(
+                    urls, [&](const std::string& url) { return kind.display(url).value_or("?"); }),
+                ","));
+}
 
 /// By then each lock has been tried again.
 Duration calm_of(const loadgen::Workload& workload) {
@@ -174,22 +184,37 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
  private:
   const Descriptor& strategy() const { return *plan_.strategies.front(); }
 
-  /// Reads the URLs of its servers again at intervals, as a file may have a new password. One that
-  /// is just being written may be incomplete: URLs that it lacks stay.
-  bool urls_changed() {
-    const TimePoint now = TimePoint::clock::now();
-    if (now < next_reading_) return false;
-    next_reading_ = now + kBetweenReadings;
+  /// The URLs of its servers as the files have them now; none if these cannot be read.
+  std::vector<std::string> given_urls() const {
     const std::scoped_lock lock(common_.mutex);
     ProbeOptions given;
     OptionList list = options_of(given);
     try {
       list.read(common_.options.args);
     } catch (const UsageError&) {
+      return {};
+    }
+    return given.servers_of(strategy().backend);
+  }
+
+  /// Reads the URLs of its servers again at intervals, as a file may have a new password. One that
+  /// is just being written may be incomplete: URLs that it lacks stay.
+  bool urls_changed() {
+    const TimePoint now = TimePoint::clock::now();
+    if (now < next_reading_) return false;
+    next_reading_ = now + kBetweenReadings;
+    std::vector<std::string> urls = given_urls();
+    if (urls.empty() || urls == urls_) return false;
+    const std::string before = addresses_of(strategy().backend, urls_);
+    const std::string after = addresses_of(strategy().backend, urls);
+    // Metrics name the servers by their addresses, for as long as the probe runs.
+    if (before != after && !common_.options.deployment) {
+      common_.warn_once(
+          fmt::format("its URLs name {} now: this probe stays with {} until it is "
+                      "restarted, as its metrics name these servers",
+                      after, before));
       return false;
     }
-    std::vector<std::string> urls = given.servers_of(strategy().backend);
-    if (urls.empty() || urls == urls_) return false;
     urls_ = std::move(urls);
     reached_ = false;
     return true;
@@ -266,7 +291,7 @@ class Prober : loadgen::ProgressObserver, loadgen::RunWatcher {
   bool stood_still(bool measuring) {
     const TimePoint now = TimePoint::clock::now();
     const auto before = std::exchange(beaten_at_, measuring ? std::optional(now) : std::nullopt);
-    if (!measuring || !before || now - *before <= exporter::RunMetrics::kLateBeat) return false;
+    if (!measuring || !before || now - *before <= kLateProgress) return false;
     paused_ = true;
     const Duration time = now - *before - kBetweenProgress;
     common_.metrics.stood_still(strategy(), time);
@@ -493,12 +518,8 @@ int probe(const ProbeOptions& given) {
     strategies.push_back(one.strategy);
     // The label `deployment`: --deployment, or the addresses of the backend's servers.
     const std::string backend(one.strategy->backend);
-    std::vector<std::string> addresses;
-    for (const std::string& url : options.servers_of(backend)) {
-      addresses.push_back(find_store_kind(backend)->display(url).value_or("?"));
-    }
     options.metrics.deployments.emplace(
-        backend, options.deployment.value_or(fmt::format("{}", fmt::join(addresses, ","))));
+        backend, options.deployment.value_or(addresses_of(backend, options.servers_of(backend))));
   }
   must(deployment::check(request_of(options), strategies));
   options.metrics.ready_at_once = false;

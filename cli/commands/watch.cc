@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "cli/commands/commands.h"
@@ -119,20 +120,41 @@ std::map<std::string, results::Server> server_facts(const WatchOptions& options)
   return facts;
 }
 
+/// The servers that could not be reached at the start, and why.
+using Unreached = std::vector<std::pair<watch::SourceFacts, std::string>>;
+
+/// `stores`: of each source. A watch without an end may begin with some of its servers away; else
+/// the first one that cannot be reached is refused. A stop ends it early.
+Unreached reach(const std::vector<std::unique_ptr<watch::Source>>& sources,
+                const std::vector<std::string>& stores, bool has_end, const std::stop_token& stop) {
+  Unreached unreached;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const auto reached = sources[i]->reach(stop);
+    if (stop.stop_requested()) break;
+    if (reached) continue;
+    const bool none_is_left = unreached.size() + 1 == sources.size();
+    if (has_end || none_is_left) must(reached);
+    unreached.push_back(
+        {{.store = stores[i], .endpoint = sources[i]->endpoint()}, reached.error()});
+  }
+  return unreached;
+}
+
 /// One watch from start to end: its sources, each on its own thread, and the ledger that they fill.
 class WatchCommand {
  public:
   /// `metrics`: null without --metrics-listen.
   WatchCommand(const WatchOptions& options, results::Result result,
-               std::vector<std::unique_ptr<watch::Source>> sources, Session& session,
-               exporter::WatchMetrics* metrics)
+               std::vector<std::unique_ptr<watch::Source>> sources, Unreached unreached,
+               Session& session, exporter::WatchMetrics* metrics)
       : options_(options),
         result_(std::move(result)),
         session_(session),
         metrics_(metrics),
         file_(options.output.out, session.console()),
         ledger_(options.ledger, options.grouping()),
-        sources_(std::move(sources)) {}
+        sources_(std::move(sources)),
+        unreached_(std::move(unreached)) {}
   WatchCommand(const WatchCommand&) = delete;
   WatchCommand& operator=(const WatchCommand&) = delete;
 
@@ -153,7 +175,12 @@ class WatchCommand {
 
  private:
   void begin() {
-    ledger_.begin(BootClock::now());
+    const TimePoint now = BootClock::now();
+    ledger_.begin(now);
+    for (const auto& [facts, why] : unreached_) {
+      ledger_.facts(facts);
+      ledger_.blind(facts.endpoint, now, why);
+    }
     start_sources();
   }
 
@@ -259,6 +286,7 @@ class WatchCommand {
   ResultFile file_;
   watch::Ledger ledger_;
   std::vector<std::unique_ptr<watch::Source>> sources_;
+  const Unreached unreached_;
   std::vector<Thread> threads_;  ///< last: they use the others
 };
 
@@ -272,26 +300,30 @@ int watch_locks(const WatchOptions& options) {
   }
   if (!options.workload.empty()) must(results::check_writable(options.workload), "--workload");
   std::vector<std::unique_ptr<watch::Source>> sources;
+  std::vector<std::string> stores;
+  std::set<std::string> endpoints;
   for (const auto& [store, urls] : options.servers) {
     for (const std::string& url : urls) {
       sources.push_back(must(watch::make_source(store, url, options.request)));
+      stores.push_back(store);
+      const std::string& endpoint = sources.back()->endpoint();
+      if (!endpoints.insert(endpoint).second) {
+        throw UsageError("--{}: {} is given twice", store, endpoint);
+      }
     }
   }
 
   Session session(options.output, false, "stopping");
   const auto metrics = std::make_shared<exporter::WatchMetrics>();
   const auto exported = serve_metrics(options, metrics, session.console());
-  for (const auto& source : sources) {
-    const auto reached = source->reach(session.stop());
-    if (session.stopped()) return exit_code::kInterrupted;
-    must(reached);
-  }
+  Unreached unreached = reach(sources, stores, options.duration.has_value(), session.stop());
+  if (session.stopped()) return exit_code::kInterrupted;
 
   result.environment.servers = server_facts(options);
   WatchOptions used = options;
   result.workload = options_of(used).record();
-  WatchCommand command(options, std::move(result), std::move(sources), session,
-                       exported == nullptr ? nullptr : metrics.get());
+  WatchCommand command(options, std::move(result), std::move(sources), std::move(unreached),
+                       session, exported == nullptr ? nullptr : metrics.get());
   return command.carry_out();
 }
 
@@ -334,7 +366,7 @@ void WatchOptions::declare(OptionList& options) {
   options.add_flag("show-owners", ledger.shows_owners,
                    "show process, application and address of holders, or the beginning of their "
                    "tokens, instead of hashes; metrics never have them");
-  options.add("deployment", "NAME", deployment, any_text(),
+  options.add("deployment", "NAME", deployment, printable_text(),
               "name of what is watched: the label `deployment` of all metrics, and in texts",
               "none");
   options.only({"metrics-listen"}, [&] { metrics.declare(options); });

@@ -1,7 +1,5 @@
 #include "cli/console/deploy.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include "cli/console/ranks.h"
@@ -158,10 +156,6 @@ PrivateStore::Servers struck(const PrivateStore& store, const loadgen::Fault& fa
 }
 
 }  // namespace
-
-bool matches(const std::string& pattern, std::string_view name) {
-  return pattern == "all" || fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0;
-}
 
 std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built) {
   const auto absent = absent_strategies();

@@ -19,9 +19,6 @@ struct Selected {
   bool named = false;
 };
 
-/// Whether the pattern (a name, a glob or "all") matches this name.
-bool matches(const std::string& pattern, std::string_view name);
-
 /// `built` and the strategies that this build leaves out.
 std::vector<const Descriptor*> with_absent(std::vector<const Descriptor*> built = all_strategies());
 

@@ -233,7 +233,9 @@ std::vector<std::string> WatchLines::lines(const Picture& picture) {
     if (!fresh && known->second == sight) continue;
     known->second = sight;
     lines.push_back(source_text(source));
-    if (!fresh || !tells_unseen_) continue;
+    // A server that was not reached at the start has not told it yet.
+    const bool news = !source.facts.unseen.empty() && told_unseen_.insert(known->first).second;
+    if (!news || !tells_unseen_) continue;
     for (const std::string& unseen : source.facts.unseen) lines.push_back("cannot see " + unseen);
   }
   for (const watch::Finding& finding : picture.findings) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -41,6 +42,7 @@ class WatchLines {
   const bool tells_unseen_;
   std::map<FindingName, Said> said_;
   std::map<std::string, std::string> saw_;  ///< why it is blind, by endpoint; empty: it sees
+  std::set<std::string> told_unseen_;       ///< endpoints
   TimePoint sum_up_at_ = TimePoint::min();
   std::string summary_;
 };

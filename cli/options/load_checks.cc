@@ -1,8 +1,11 @@
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <iterator>
 
 #include "cli/options/load_options.h"
 #include "loadgen/cluster/link.h"
+#include "strategies/registry.h"
 
 // What the options of a load mean together, and which contradict each other.
 
@@ -12,6 +15,16 @@ namespace {
 using loadgen::LockOrder;
 
 constexpr std::size_t kMostPoints = 100;
+
+/// Whether one of the selected strategies is of that store.
+bool is_selected(std::string_view store, const std::vector<std::string>& patterns) {
+  return patterns.empty() || std::ranges::any_of(all_strategies(), [&](const Descriptor* strategy) {
+           return strategy->backend == store &&
+                  std::ranges::any_of(patterns, [&](const std::string& pattern) {
+                    return matches(pattern, strategy->name);
+                  });
+         });
+}
 
 }  // namespace
 
@@ -36,6 +49,10 @@ std::vector<loadgen::Workload> LoadOptions::points() const {
     }
   }
   return all;
+}
+
+bool matches(const std::string& pattern, std::string_view name) {
+  return pattern == "all" || fnmatch(pattern.c_str(), std::string(name).c_str(), 0) == 0;
 }
 
 int rank_count() {
@@ -123,6 +140,16 @@ void LoadOptions::check_cluster() const {
   }
 }
 
+void LoadOptions::leave_out_unused(const OptionList& options) {
+  const bool counts = workload.resource != loadgen::Resource::memory;
+  if (!counts && options.only_in_environment("counter-redis")) counter_redis.reset();
+  for (auto& [store, urls] : servers) {
+    const bool has_counter = counts && !counter_redis && store == "redis";
+    const bool used = has_counter || is_selected(store, strategies);
+    if (!used && options.only_in_environment(store)) urls.clear();
+  }
+}
+
 void LoadOptions::complete(const OptionList& options) {
   take_clients(programs, servers, strategies);
   if (workload.keys == 0) {
@@ -131,6 +158,7 @@ void LoadOptions::complete(const OptionList& options) {
   }
   options.needs("arrival", workload.rate.has_value(), "--rate");
   complete_ranks(options);
+  leave_out_unused(options);
   // The user's server lists only the replicas connected now; others may be away.
   const bool all = wait_replicas == 0 && servers_of("redis").empty();
   const int waited_for = all ? replicas : wait_replicas;

@@ -302,6 +302,8 @@ void declare_servers(OptionList& options, ServerUrls& servers) {
         usual(options.add(kind->name, kind->value_name, urls, type, std::string(kind->help)));
     option.comma_separated = false;
     option.secret = true;
+    // Other commands than this build's may need the variable.
+    option.in_environment = kind->not_built.empty();
     if (kind->repeatable) continue;
     option.repeatable = false;
     option.value = [&urls, type]() -> results::OptionValue {

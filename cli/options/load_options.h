@@ -47,6 +47,9 @@ void declare_clients(OptionList& options, std::vector<std::string>& clients);
 void take_clients(const std::vector<std::string>& clients, const ServerUrls& servers,
                   std::vector<std::string>& strategies);
 
+/// Whether the pattern (a name, a glob or "all") matches this name.
+bool matches(const std::string& pattern, std::string_view name);
+
 /// How many ranks were launched; 1 without a launcher.
 int rank_count();
 
@@ -105,6 +108,8 @@ struct LoadOptions {
   /// Adapts and checks the options if the load is split over ranks.
   void complete_ranks(const OptionList& options);
   void check_several_locks(const OptionList& options) const;
+  /// Leaves out URLs that the environment has for other commands.
+  void leave_out_unused(const OptionList& options);
 };
 
 struct RunOptions : LoadOptions {

@@ -69,8 +69,10 @@ struct Option {
   /// A value may hold a password. Such a value is refused as an argument, which other users can
   /// see; "@FILE", the environment or the TOML file supplies it. No message shows it.
   bool secret = false;
-  bool usual = false;  ///< among those that most people need: see OptionList::help
-  bool given = false;  ///< on the command line, in the file or in the environment
+  bool usual = false;          ///< among those that most people need: see OptionList::help
+  bool in_environment = true;  ///< a secret may also be in the environment
+  bool given = false;          ///< on the command line, in the file or in the environment
+  bool from_environment = false;
   Effect effect = Effect::figures;
 
   /// Takes these values, or none: the error quotes the wrong one, without secrets, and says what is
@@ -158,6 +160,8 @@ class OptionList {
   /// For changing its help. Throws if there is none of that name.
   Option& at(std::string_view name);
   bool given(std::string_view name) const;
+  /// Whether neither the command line nor the file has it, but the environment.
+  bool only_in_environment(std::string_view name) const;
   /// Refuses the option, if it is given, unless what it requires is there.
   void needs(std::string_view name, bool there, std::string_view required) const {
     if (given(name) && !there) throw UsageError("--{} requires {}", name, required);
@@ -274,6 +278,8 @@ tl::expected<void, std::string> check_range(const std::string& text, Duration du
 ValueType<std::string> path();
 
 ValueType<std::string> any_text();
+/// As labels of metrics must be.
+ValueType<std::string> printable_text();
 
 /// The type that the function `parse` reads from a text and `text` writes.
 template <class Parse, class Text>

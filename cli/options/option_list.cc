@@ -228,6 +228,11 @@ bool OptionList::given(std::string_view name) const {
   return option != nullptr && option->given;
 }
 
+bool OptionList::only_in_environment(std::string_view name) const {
+  const Option* option = find(name);
+  return option != nullptr && option->from_environment;
+}
+
 void OptionList::read(std::span<const std::string> args) {
   // --help wins over mistakes, and is never the value of an option.
   const auto end = std::ranges::find(args, "--");
@@ -302,7 +307,7 @@ void OptionList::read_config() {
 
 void OptionList::read_environment() {
   for (Option& option : options_) {
-    if (!option.secret || option.given) continue;
+    if (!option.secret || !option.in_environment || option.given) continue;
     const std::string name = environment_name(option.name);
     const char* const text = std::getenv(name.c_str());
     if (text == nullptr || *text == '\0') continue;
@@ -311,6 +316,7 @@ void OptionList::read_environment() {
       throw UsageError("{} has {} lines, but only one is allowed", name, values.size());
     }
     apply(option, values, name + ": ");
+    option.from_environment = true;
   }
 }
 
@@ -417,6 +423,13 @@ ValueType<std::string> path() {
             if (value.empty()) return nullptr;
             return value;
           }};
+}
+
+ValueType<std::string> printable_text() {
+  return parsed([](const std::string& text) -> tl::expected<std::string, std::string> {
+    if (results::printable(text) == text) return text;
+    return tl::unexpected<std::string>("must be printable UTF-8");
+  });
 }
 
 ValueType<std::string> any_text() {

@@ -5,9 +5,23 @@
 namespace lockbench::cli {
 namespace {
 
+/// "[scheme://]user:password@..."
+bool has_password_in_url(std::string_view text) {
+  if (const std::size_t scheme = text.find("://"); scheme != std::string_view::npos) {
+    text.remove_prefix(scheme + 3);
+  }
+  const std::size_t at = text.rfind('@');
+  return at != std::string_view::npos && text.substr(0, at).find(':') != std::string_view::npos;
+}
+
 // A password may contain '@' and '/', so everything up to the word's last '@' is replaced.
 std::string without_credentials(std::string_view message) {
   std::string shown;
+  // In a sentence, "a:b@c" without a scheme may be the name of a lock.
+  const bool is_word = message.find_first_of(" \t\n\"") == std::string_view::npos;
+  if (is_word && message.find("://") == std::string_view::npos && has_password_in_url(message)) {
+    return shown.append("***").append(message.substr(message.rfind('@')));
+  }
   while (true) {
     const std::size_t scheme = message.find("://");
     if (scheme == std::string_view::npos) return shown.append(message);
@@ -57,15 +71,6 @@ bool has_password_setting(std::string_view text) {
     const std::size_t next = text.find_first_not_of(" \t\r\n");
     if (next != std::string_view::npos && text[next] == '=') return true;
   }
-}
-
-/// "scheme://user:password@..."
-bool has_password_in_url(std::string_view text) {
-  const std::size_t scheme = text.find("://");
-  if (scheme == std::string_view::npos) return false;
-  text.remove_prefix(scheme + 3);
-  const std::size_t at = text.rfind('@');
-  return at != std::string_view::npos && text.substr(0, at).find(':') != std::string_view::npos;
 }
 
 }  // namespace

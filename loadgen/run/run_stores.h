@@ -97,8 +97,9 @@ class RunStores {
     return usage;
   }
 
-  /// Removes the locks' keys from all servers: by the run's id if its keys are adjacent, otherwise
-  /// the used keys by name. A stop ends it after the batch under way.
+  /// Removes the locks' keys from all servers: by the run's id if its keys are adjacent, or if a
+  /// client program's library has keys of its own beside them; otherwise the used keys by name. A
+  /// stop ends it after the batch under way.
   tl::expected<void, std::string> remove(const RunShared& run, std::string_view run_id,
                                          const std::stop_token& stop) {
     // After a failure a server gets no more requests; the others are still cleaned.
@@ -113,7 +114,9 @@ class RunStores {
       }
     };
     const StoreKind* const kind = find_store_kind(run.strategy.backend);
-    if (kind != nullptr && kind->listing == Listing::by_prefix) {
+    const Listing listing = kind == nullptr ? Listing::none : kind->listing;
+    const bool scans = listing == Listing::by_scan && !run.strategy.program.empty();
+    if (scans || listing == Listing::by_prefix) {
       from_all([&](Store& store) { return store.remove_run(run_id, stop); });
       return first_failure;
     }

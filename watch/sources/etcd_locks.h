@@ -41,14 +41,22 @@ struct EtcdPlace {
 inline std::string etcd_hex(etcd::LeaseId lease) {
   return fmt::format("{:x}", static_cast<std::uint64_t>(lease));
 }
+/// Whether it is LOCK/part/x/TOKEN or LOCK/part/s/TOKEN, as lockbench's own locks have them.
+inline bool is_part_of_lock(const EtcdEntry& entry, std::string_view part) {
+  const std::string_view name = entry.name;
+  const std::size_t at = name.rfind(part);
+  if (at == std::string_view::npos || at == 0 || entry.lease == 0) return false;
+  const std::string_view rest = name.substr(at + part.size());
+  return (rest.starts_with("x/") || rest.starts_with("s/")) && rest.rfind('/') == 1;
+}
 /// Recognizes LOCK/LEASE (hexadecimal), as etcd's own clients write it; lockbench's LOCK/TOKEN
 /// (random) and LOCK/queue/x/TOKEN; any other key is a lock by itself. Nothing for auxiliary keys,
 /// such as guards.
 inline std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry) {
   const std::string_view name = entry.name;
-  if (name.find("/guard/") != std::string_view::npos) return std::nullopt;
+  if (is_part_of_lock(entry, "/guard/")) return std::nullopt;
   constexpr std::string_view kQueue = "/queue/";
-  if (const std::size_t at = name.find(kQueue); at != std::string_view::npos && at > 0) {
+  if (const std::size_t at = name.rfind(kQueue); is_part_of_lock(entry, kQueue)) {
     const std::string_view rest = name.substr(at + kQueue.size());
     return EtcdPlace{.lock = std::string(name.substr(0, at)),
                      .shape = Shape::etcd_queue,

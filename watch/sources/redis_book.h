@@ -174,7 +174,12 @@ class RedisBook {
       // The lock was overwritten by another type of value.
       std::vector<Sighting> seen;
       if (entry.held && !entry.withheld) seen.push_back(freed(key, asked_at, entry.ending));
-      if (others_.size() < kMostNames) {
+      const auto named = companion_of(key);
+      // A counter is never deleted, so there may be one for each lock that ever was.
+      if (named && kind != KeyKind::other && companions_.size() < kMostNames) {
+        companions_.insert(kind_of(key, *named));
+      }
+      if (!named && others_.size() < kMostNames) {
         others_.insert(key);
         other_stems_.insert(stem_of(key));
       }
@@ -211,6 +216,14 @@ class RedisBook {
   /// Changes since the last call that no look can tell any more.
   std::uint64_t take_missed() { return std::exchange(missed_, 0); }
 
+  /// Whether a key with such a name is part of a lock: if it is not one itself, and that lock is
+  /// known, or keys like it were none.
+  bool is_companion(const std::string& key, const Companion& named) const {
+    if (named.lock.empty()) return true;
+    if (is_held(key)) return false;
+    const bool known = keys_.contains(named.lock) && !others_.contains(named.lock);
+    return known || companions_.contains(kind_of(key, named));
+  }
   bool is_held(const std::string& key) const {
     const auto found = keys_.find(key);
     return found != keys_.end() && found->second.held;
@@ -270,6 +283,10 @@ class RedisBook {
     seen.ended = ended;
     seen.changes = 1;
     return seen;
+  }
+  /// "lock:order::fencing" of "lock:order:17:fencing".
+  static std::string kind_of(const std::string& key, const Companion& named) {
+    return stem_of(named.lock) + key.substr(named.lock.size());
   }
   /// The name without its last part: "lock:order:" of "lock:order:17".
   static std::string stem_of(const std::string& key) {
@@ -360,9 +377,11 @@ class RedisBook {
     if (!begins) ++entry.changes;
     enqueue(key, entry, begins ? kFresh : kUrgent, at);
   }
-  /// False if its value was no lock's, or those of keys like it.
+  /// False if its value was no lock's, or those of keys like it; of a key that may be part of
+  /// another lock, until a look has shown that it is one itself.
   bool may_be_lock(const std::string& key) const {
     if (others_.contains(key)) return false;
+    if (companion_of(key)) return stems_.contains(key);
     const std::string stem = stem_of(key);
     return !other_stems_.contains(stem) || stems_.contains(stem);
   }
@@ -387,7 +406,9 @@ class RedisBook {
       entry.held = !withheld;
       return withheld ? std::nullopt : std::optional(std::move(state));
     }
-    if (stems_.size() < kMostNames) stems_.insert(stem_of(state.lock));
+    if (stems_.size() < kMostNames) {
+      stems_.insert(companion_of(state.lock) ? state.lock : stem_of(state.lock));
+    }
     others_.erase(state.lock);
     if (entry.held && (entry.owner == 0 || changes > 0)) state.at = entry.changed_at;
     if (withheld) state.at = entry.changed_since;
@@ -476,8 +497,9 @@ class RedisBook {
   /// Keys that were no locks, and the beginnings of the names of those that were locks and of those
   /// that were none; bounded.
   std::unordered_set<std::string> others_, stems_, other_stems_;
-  std::unordered_set<std::string> freed_;  ///< until all existing keys have been found
-  std::string last_of_held_;               ///< the last key that held_hashes() returned
+  std::unordered_set<std::string> companions_;  ///< kinds of keys that were part of a lock; bounded
+  std::unordered_set<std::string> freed_;       ///< until all existing keys have been found
+  std::string last_of_held_;                    ///< the last key that held_hashes() returned
 };
 
 }  // namespace lockbench::watch

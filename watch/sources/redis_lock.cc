@@ -54,6 +54,13 @@ void read_time_left(const Reply& reply, Sighting& sighting) {
   }
 }
 
+/// A counter beside a lock outlives it; it may be a hash of several.
+bool is_counter(const std::string& key, const Sighting& sighting) {
+  if (!sighting.no_ttl || !companion_of(key)) return false;
+  return sighting.shape == Shape::redisson_hash ||
+         parse_number<std::uint64_t>(sighting.holders.front().owner).has_value();
+}
+
 }  // namespace
 
 KeyKind kind_of_type(std::string_view type) {
@@ -86,6 +93,7 @@ std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
     }
   }
   if (!observed || !answers.time_left.is_integer(-1)) read_time_left(answers.time_left, sighting);
+  if (is_counter(key, sighting)) return std::nullopt;
   return sighting;
 }
 
@@ -102,8 +110,9 @@ std::optional<Companion> companion_of(std::string_view key) {
                                         "redisson_rwlock:", "redisson_unlock_latch:"}) {
     if (key.starts_with(prefix)) return Companion{};
   }
-  if (key.find(":wake:") != std::string_view::npos) return Companion{};
-  return std::nullopt;
+  const std::size_t wake = key.find(":wake:");
+  if (wake == std::string_view::npos || wake == 0) return std::nullopt;
+  return Companion{.lock = std::string(key.substr(0, wake))};
 }
 
 std::string redisson_channel(std::string_view lock) {

@@ -28,16 +28,17 @@ struct RedisAnswers {
   redis::Reply value;      ///< reply to GETRANGE or GET, or the fields from HSCAN
 };
 
-/// The lock's state without waiters; `ttl_left` counts from the reply. Nothing: the key is no lock.
+/// The lock's state without waiters; `ttl_left` counts from the reply. Nothing: the key is no lock,
+/// such as a counter beside one.
 std::optional<Sighting> read_redis_lock(const std::string& key, KeyKind kind,
                                         const RedisAnswers& answers);
 
-/// An auxiliary key of a lock: queue, counter or times.
+/// What the name says of a key that may be an auxiliary one of a lock: queue, counter or times.
 struct Companion {
-  std::string lock;
+  std::string lock;  ///< empty: no lock has such a name
   bool queue = false;
 };
-/// Nothing if the name looks like a lock's own key.
+/// Nothing if the name can only be a lock's own.
 std::optional<Companion> companion_of(std::string_view key);
 
 /// Redisson's channel for releases, and the queue of its fair locks.

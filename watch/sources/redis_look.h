@@ -99,7 +99,7 @@ class RedisLook : private Watching {
     return seen;
   }
 
-  /// Notes that a companion key exists.
+  /// Notes that a key exists that may be a companion.
   void know(const Companion& companion) {
     if (companion.queue && queued_.size() < kMostCompanions) queued_.insert(companion.lock);
   }

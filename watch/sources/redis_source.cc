@@ -33,7 +33,9 @@ SourceFacts facts_of(const std::string& endpoint, const std::string& no_notifica
                     .way = "keyspace notifications",
                     .accuracy = Accuracy::exact,
                     .waiters = "PUBSUB NUMSUB of Redisson's channels, LLEN and ZCARD of queues",
-                    .unseen = {"attempts that were refused"}};
+                    .unseen = {"attempts that were refused",
+                               "locks named like a part of another watched lock, such as "
+                               "lock:a:queue beside lock:a"}};
   if (no_notifications.empty()) {
     facts.unseen.emplace_back(
         "FLUSHDB and FLUSHALL: deleted keys count as held until their TTL ends");
@@ -89,7 +91,9 @@ class KeyProposals {
  public:
   /// Whether the key's pattern is new, so that it is worth a look.
   bool is_new(const std::string& key) {
-    if (companion_of(key)) return false;
+    const auto named = companion_of(key);
+    if (named && (named->lock.empty() || patterns_.contains(generalised(named->lock))))
+      return false;
     const std::string pattern = generalised(key);
     if (patterns_.contains(pattern) || others_.contains(pattern)) return false;
     // With very many patterns, only look at keys whose name suggests a lock.
@@ -226,7 +230,7 @@ class RedisWatch : public Watching {
   }
 
   void run() {
-    facts_ = facts_of(connection_->display(), no_notifications_);
+    facts_ = facts_of(name_of_endpoint(endpoint_), no_notifications_);
     if (!request_.locks.empty()) facts_.progress = "looking for keys";
     reporter().facts(facts_);
     reporter().restored();
@@ -361,7 +365,7 @@ class RedisWatch : public Watching {
     const auto companion = companion_of(key);
     if (!companion) return true;
     look_.know(*companion);
-    return false;
+    return !book_->is_companion(key, *companion);
   }
 
   /// Scans alternate with looks: with many keys, scans alone would use up the budget.
@@ -390,7 +394,7 @@ class RedisWatch : public Watching {
         reporter().seen(book_->take_ready());
       }
       for (RedisLook::Answer& answer : answers) {
-        if (!answer.state) reporter().no_lock(answer.key);
+        if (!answer.state && !companion_of(answer.key)) reporter().no_lock(answer.key);
         reporter().seen(book_->looked(answer.key, answer.kind, std::move(answer.state),
                                       answer.asked_at, answer.answered_at));
       }

@@ -114,9 +114,10 @@ class Reporter {
     constexpr Duration kShortest = std::chrono::milliseconds(50),
                        kLongest = std::chrono::seconds(5);
     if (!std::exchange(blind_, true) && env_.now() - restored_at_ > kLongest) pause_ = {};
-    // The endpoint is said beside the reason.
-    const bool repeats = why.starts_with(endpoint_ + ": ");
-    sink_.blind(endpoint_, env_.now(), repeats ? why.substr(endpoint_.size() + 2) : why);
+    // The endpoint is said beside the reason, which may begin with it, without its database.
+    const std::size_t end = why.find(": ");
+    const bool repeats = end != std::string::npos && endpoint_.starts_with(why.substr(0, end));
+    sink_.blind(endpoint_, env_.now(), repeats ? why.substr(end + 2) : why);
     pause_ = pause_ == Duration::zero() ? kShortest : std::min(2 * pause_, kLongest);
     // Up to 10 % more or less, so that many watches do not reconnect together.
     const auto tenth = static_cast<std::uint64_t>(pause_.count() / 5) + 1;
@@ -177,13 +178,23 @@ class Watching {
   Reporter* const reporter_;
 };
 
+/// As facts name it: each database of a Redis is watched by itself.
+template <class Endpoint>
+std::string name_of_endpoint(const Endpoint& endpoint) {
+  if constexpr (requires { endpoint.display_with_database(); }) {
+    return endpoint.display_with_database();
+  } else {
+    return std::invoke(&Endpoint::display, endpoint);
+  }
+}
+
 /// A source that keeps one `Watch`, which is a Watching, connected to its server.
 template <class Watch, class Endpoint>
 class ServerSource final : public Source {
  public:
   ServerSource(Endpoint endpoint, const Request& request)
       : endpoint_(std::move(endpoint)),
-        display_(std::invoke(&Endpoint::display, endpoint_)),
+        display_(name_of_endpoint(endpoint_)),
         request_(request),
         env_(make_system_env(random_seed()),
              [this] { sent_.fetch_add(1, std::memory_order_relaxed); }),
@@ -192,13 +203,15 @@ class ServerSource final : public Source {
   const std::string& endpoint() const override { return display_; }
 
   tl::expected<void, std::string> reach(const std::stop_token& stop) override {
-    return deployment::attempt([&] {
+    auto reached = deployment::attempt([&] {
       Watch(endpoint_, {request_, env_, budget_, stop, nullptr}).begin();
     });
+    told_blind_ = !reached;
+    return reached;
   }
 
   void run(Sink& sink, const std::stop_token& stop) override {
-    Reporter reporter(sink, display_, env_, std::exchange(has_run_, true));
+    Reporter reporter(sink, display_, env_, std::exchange(told_blind_, true));
     while (!stop.stop_requested()) {
       const auto ended = deployment::attempt([&] {
         Watch watch(endpoint_, {request_, env_, budget_, stop, &reporter});
@@ -218,7 +231,7 @@ class ServerSource final : public Source {
   std::atomic<std::uint64_t> sent_ = 0;
   CountingEnv env_;
   Budget budget_;
-  bool has_run_ = false;
+  bool told_blind_ = false;  ///< the sink knows that nothing is seen yet
 };
 
 using Made = tl::expected<std::unique_ptr<Source>, std::string>;

@@ -428,6 +428,11 @@ std::string Endpoint::display() const {
   return Url{.hosts = sentinels, .path = "/" + master}.display();
 }
 
+std::string Endpoint::display_with_database() const {
+  if (database == 0) return display();
+  return display() + (path.empty() ? "/" : "?db=") + std::to_string(database);
+}
+
 tl::expected<Endpoint, std::string> parse_endpoint(std::string_view text) {
   const UrlForm form = form_of(text);
   auto url = parse_url(text, form);

@@ -40,6 +40,9 @@ struct Endpoint {
   /// "127.0.0.1:6379", "unix:/run/redis.sock", "10.0.0.1:26379,10.0.0.2:26379/name" or
   /// "10.0.0.1:6379,10.0.0.2:6379": without credentials, for people, files and metrics.
   std::string display() const;
+  /// As display(), with the database unless it is 0: "127.0.0.1:6379/1",
+  /// "unix:/run/redis.sock?db=1".
+  std::string display_with_database() const;
   /// For an endpoint without sentinels or a cluster.
   SocketAddress address() const { return {.host = host, .port = port, .path = path}; }
 };

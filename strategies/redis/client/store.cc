@@ -325,12 +325,6 @@ class RedisStore : public Store {
   std::unique_ptr<Connection> redis_;
 };
 
-std::string display(const Endpoint& endpoint) {
-  if (endpoint.database == 0) return endpoint.display();
-  return fmt::format("{}{}{}", endpoint.display(),
-                     endpoint.path.empty() ? "/" : "?db=", endpoint.database);
-}
-
 Secrecy secrecy(const std::string& text) {
   const Endpoint endpoint = parse_endpoint(text).value();
   const bool cluster = !endpoint.cluster.empty();
@@ -356,7 +350,11 @@ const StoreRegistration redis_store({
         "nodes of Redlock, other strategies use the first",
     .repeatable = true,
     .listing = Listing::by_scan,
-    .display = [](const std::string& url) { return parse_endpoint(url).map(display); },
+    .display =
+        [](const std::string& url) {
+          return parse_endpoint(url).map(
+              [](const Endpoint& endpoint) { return endpoint.display_with_database(); });
+        },
     .secrecy = secrecy,
     .is_sharded =
         [](const std::string& url) {

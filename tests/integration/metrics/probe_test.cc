@@ -118,6 +118,11 @@ TEST_F(ProbeTest, ReadsAFileWithANewPasswordAgain) {
   EXPECT_TRUE(program.says("working again after")) << program.said();
   EXPECT_EQ(page("/-/ready").status, 200);
   EXPECT_TRUE(works_on());
+  (void)scratch_.write("redis",
+                       fmt::format("redis://{}:rotated@127.0.0.1:{}", user, closed_port()));
+  EXPECT_TRUE(program.says(fmt::format("this probe stays with {}", redis_->address())))
+      << "its metrics name this server";
+  EXPECT_TRUE(works_on());
   EXPECT_THAT(program.said(), testing::Not(HasSubstr("rotated")));
 }
 

@@ -200,6 +200,20 @@ TEST_F(DoctorTriesALock, AUserWhoMayOnlyPingMayNotLock) {
               testing::ContainsRegex("which strategies it can run is unknown.*NOPERM"));
 }
 
+TEST_F(DoctorTriesALock, AnInterruptedTrialIsNoFailureOfTheLock) {
+  // The server holds writes back, so the trial waits.
+  admin_.ask({"CLIENT", "PAUSE", "600000", "WRITE"});
+  Program program(scratch_, {"doctor", "--redis", "@" + scratch_.write("url", redis_->url()),
+                             "--store-timeout", "10m"});
+  ASSERT_TRUE(eventually([&] {
+    return admin_.ask({"CLIENT", "LIST"}).find("flags=b") != std::string::npos;
+  }));
+  program.signal(SIGINT);
+  const Outcome outcome = program.finish();
+  EXPECT_EQ(outcome.code, 105) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, testing::Not(testing::HasSubstr("redis-set-nx-lua")));
+}
+
 TEST_F(DoctorTriesALock, SaysWhichStrategiesTheServerCanRun) {
   allow({"+@all", "~*", "&*"});
   EXPECT_THAT(doctor().out, testing::ContainsRegex("has the commands of ([0-9]+) of [0-9]+"));

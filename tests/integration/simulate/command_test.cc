@@ -43,6 +43,10 @@ TEST(SimulateCommand, AHuntFindsNothingAndReplaysATrialByteForByte) {
   EXPECT_THAT(first.out, HasSubstr(" s  client-0  "));
   EXPECT_THAT(read_file(scratch / "t"), HasSubstr(" client-0 "));
   EXPECT_EQ(simulate(scratch, {"redis-fenced", "--replay", "7"}).out, first.out);
+  const Outcome cut =
+      simulate(scratch, {"redis-fenced", "--replay", "7", "--trace-out", "/dev/full"});
+  EXPECT_EQ(cut.code, 2);
+  EXPECT_THAT(cut.err, HasSubstr("not everything could be written"));
 }
 
 TEST(SimulateCommand, ASweepHasARowForEachValueAsIfItWasTheOnlyOne) {

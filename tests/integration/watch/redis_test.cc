@@ -80,6 +80,8 @@ TEST_F(WatchedRedis, RedissonsHashesAndQueuesAreRead) {
   ASSERT_TRUE(held);
   EXPECT_EQ(held->shape, Shape::redisson_hash);
   EXPECT_EQ(held->holders.front().entries, 2U);
+  app_.ask({"SET", "lock:jobs:queue", "me", "PX", "30000"});
+  EXPECT_TRUE(seen_.await_held("lock:jobs:queue", "me")) << "a lock of that name";
   app_.ask({"INCRBY", "lock:f:fencing", "41"});
   app_.ask({"SET", "lock:f", "me", "PX", "30000"});
   ASSERT_TRUE(seen_.await_held("lock:f", "me"));
@@ -116,11 +118,15 @@ TEST_F(WatchedRedis, ValuesWithoutEndAreNotRead) {
 TEST_F(WatchedRedis, WithoutAPatternLocksAreProposed) {
   app_.ask({"SET", "lock:order:17", "me", "PX", "60000"});
   app_.ask({"SET", "job:18", "550e8400-e29b-41d4-a716-446655440000", "PX", "60000"});
+  app_.ask({"SET", "job:queue", "550e8400-e29b-41d4-a716-446655440000", "PX", "60000"});
+  app_.ask({"INCRBY", "lock:order:17:fencing", "41"});
   app_.ask({"SET", "user:19", "Ann"});
   const auto running = watch({});
   EXPECT_TRUE(seen_.comes([&] {
-    return seen_.proposed_.contains("lock:order:*") && seen_.proposed_.contains("job:*");
+    return seen_.proposed_.contains("lock:order:*") && seen_.proposed_.contains("job:*") &&
+           seen_.proposed_.contains("job:queue");
   }));
+  EXPECT_FALSE(seen_.was_proposed("lock:order:*:fencing"));
   EXPECT_FALSE(seen_.was_proposed("user:*"));
 }
 

@@ -76,6 +76,24 @@ TEST(WatchEnding, WhatCannotBeReachedIsNamed) {
   EXPECT_EQ(lines_of(outcome.err).size(), 1U);
 }
 
+TEST(WatchEnding, OneServerThatIsAwayAtTheStartStopsOnlyAWatchWithAnEnd) {
+  const auto server = own_redis({.durable = false});
+  const Scratch scratch;
+  const std::string away = fmt::format("127.0.0.1:{}", closed_port());
+  const std::vector<std::string> arguments{"watch",       "--redis", "redis://" + away, "--redis",
+                                           server->url(), "--locks", "lock:*"};
+  std::vector<std::string> once = arguments;
+  once.emplace_back("--once");
+  const Outcome refused = lockbench(scratch, once);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr(away));
+  Program program(scratch, arguments);
+  EXPECT_TRUE(program.says(away + ": BLIND for")) << program.said();
+  EXPECT_TRUE(program.says("CLIENT TRACKING")) << program.said();
+  program.signal(SIGINT);
+  EXPECT_EQ(program.finish().code, 2) << "blind at its end";
+}
+
 TEST(WatchEnding, FilesThatCannotBeWrittenAreRefusedBeforeTheWatch) {
   const Scratch scratch;
   const std::string file = scratch.write("no-folder", "") + "/file";

@@ -26,13 +26,16 @@ Words redis_of(const Words& args) {
 }
 
 TEST(Passwords, AreSeenInUrlsAndInDsns) {
-  for (const char* text : {kUrl, "unix://:hunter2@/run/redis.sock", "zk://ann:hunter2@a,b/chroot",
+  // Of etcd, NATS and memcached, the scheme may be left out.
+  for (const char* text : {kUrl, "bench:hunter2@etcd.example:2379", "ann:hunter2@a,b",
+                           "unix://:hunter2@/run/redis.sock", "zk://ann:hunter2@a,b/chroot",
                            "postgresql://db/app?password=hunter2", "host=db password = hunter2",
                            "host=db sslpassword=hunter2"}) {
     EXPECT_TRUE(holds_password(text)) << text;
   }
-  for (const char* text : {"redis://db:6379", "a:2181,b:2181", "postgresql://ann@db/app",
-                           "host=db passfile=/etc/pass", "redis-set-nx", ""}) {
+  for (const char* text :
+       {"redis://db:6379", "a:2181,b:2181", "ann@db:4222", "postgresql://ann@db/app",
+        "host=db passfile=/etc/pass", "redis-set-nx", ""}) {
     EXPECT_FALSE(holds_password(text)) << text;
   }
 }
@@ -66,12 +69,43 @@ TEST(Secrets, ComeFromTheEnvironmentUnlessGivenOtherwise) {
   EXPECT_THAT(redis_of({"--config", file.path()}), ElementsAre("redis://db4"));
 }
 
+TEST(Secrets, InTheEnvironmentThatTheCommandDoesNotUseAreIgnored) {
+  const Variable counter("LOCKBENCH_COUNTER_REDIS", "redis://counter");
+  const Variable memcached("LOCKBENCH_MEMCACHED", "db:11211");
+  const Variable redis("LOCKBENCH_REDIS", "redis://db");
+  const auto options =
+      parse_run({"memcached-add*", "--counter-redis", "redis://db2", "--resource", "redis"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_THAT(options->servers_of("memcached"), ElementsAre("db:11211"));
+  EXPECT_THAT(options->servers_of("redis"), ElementsAre());
+  const auto local = parse_run({"none", "--rtt", "1ms"});
+  ASSERT_TRUE(local) << local.error();
+  EXPECT_FALSE(local->counter_redis);
+  EXPECT_THAT(redis_of({"memcached-add", "--rtt", "1ms"}),
+              ElementsAre(HasSubstr("--rtt cannot be combined with --memcached")));
+  const Variable no_counter("LOCKBENCH_COUNTER_REDIS", "");
+  EXPECT_THAT(redis_of({"none", "--resource", "redis"}), ElementsAre("redis://db"));
+}
+
+TEST(Secrets, InTheEnvironmentAreIgnoredIfThisBuildCannotUseThem) {
+  const Variable variable("LOCKBENCH_REDIS", "redis://db");
+  RunOptions options;
+  OptionList list = options_of(options);
+  list.at("redis").in_environment = false;
+  list.read(Words());
+  EXPECT_THAT(options.servers_of("redis"), ElementsAre());
+}
+
 TEST(Secrets, InAConfigFileThatOthersCanReadAreRefused) {
   const TemporaryFile file("run.toml", std::string("clients = 2\nredis = [\"") + kUrl + "\"]\n");
   EXPECT_THAT(redis_of({"--config", file.path()}), ElementsAre(kUrl));
   open_to_others(file);
   EXPECT_THAT(redis_of({"--config", file.path()}),
               ElementsAre(HasSubstr("redis has a password in it, and the file is open")));
+  const TemporaryFile bare("bare.toml", "memcached = \"ann:hunter2@db\"\n");
+  open_to_others(bare);
+  EXPECT_THAT(redis_of({"--config", bare.path()}),
+              ElementsAre(HasSubstr("memcached has a password in it")));
   const TemporaryFile plain("plain.toml", "clients = 2\nredis = [\"redis://db\"]\n");
   open_to_others(plain);
   EXPECT_THAT(redis_of({"--config", plain.path()}), ElementsAre("redis://db"));
@@ -82,6 +116,9 @@ TEST(Secrets, InArgumentsAreRefused) {
               ElementsAre(AllOf(HasSubstr("give --redis @FILE, LOCKBENCH_REDIS in the environment, "
                                           "or a --config file"),
                                 Not(HasSubstr("hunter2")))));
+  EXPECT_THAT(
+      redis_of({"--memcached", "ann:hunter2@db:11211"}),
+      ElementsAre(AllOf(HasSubstr("--memcached has a password"), Not(HasSubstr("hunter2")))));
   const TemporaryFile file("redis.url", kUrl);
   EXPECT_THAT(redis_of({"--redis", "@" + file.path(), "--redis", "redis://db2"}),
               ElementsAre(kUrl, "redis://db2"));

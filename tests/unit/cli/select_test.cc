@@ -110,6 +110,9 @@ TEST(Text, IsPresentable) {
   EXPECT_EQ(presentable(form), form);
   EXPECT_EQ(presentable("redis://:hunter2@host/ and redis://u:p@w/x@h:1 redis://plain"),
             "redis://***@host/ and redis://***@h:1 redis://plain");
+  EXPECT_EQ(presentable("bench:hunter2@etcd.example:2379"), "***@etcd.example:2379");
+  const std::string lock = "lock:job:ann@example.com is held for long";
+  EXPECT_EQ(presentable(lock), lock);
   const std::string allowed = "allowed: redis://[[user]:password@]host[:port][/db] or such";
   EXPECT_EQ(presentable(allowed), allowed);
   const std::string optional = "allowed: etcd://[user:password@]host[:port] or [zk://[user:p@]]h";

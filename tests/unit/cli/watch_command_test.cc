@@ -98,6 +98,15 @@ TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
   EXPECT_THAT(watch_error(with_redis({"--budget", "0"})), HasSubstr("1 to 100000"));
   EXPECT_THAT(watch_error(with_redis({"--name", "lock:.*"})), StartsWith("--name: "));
   EXPECT_THAT(watch_error(with_redis({"--name", "("})), StartsWith("--name: "));
+  EXPECT_EQ(watch_error(with_redis({"--deployment", "caf\xe9"})),
+            "--deployment: must be printable UTF-8");
+}
+
+TEST(WatchOptions, NoServerIsWatchedTwice) {
+  const Ran refused =
+      ran({"watch", "--redis", "redis://127.0.0.1:1", "--redis", "redis://127.0.0.1:1/0"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("--redis: 127.0.0.1:1 is given twice"));
 }
 
 TEST(WatchOptions, AWorkloadIsNotReplacedByTheRecordNorTheReport) {
@@ -341,6 +350,20 @@ TEST(WatchLines, TellsWhenAServerIsLostAndBack) {
   EXPECT_THAT(log.lines(picture), IsEmpty());
   picture.sources[0].sees = true;
   EXPECT_THAT(log.lines(picture), ElementsAre(HasSubstr("CLIENT TRACKING")));
+}
+
+TEST(WatchLines, TellsOfAServerThatWasNotThereAtTheStart) {
+  WatchLines log;
+  watch::Picture picture = sample();
+  picture.findings.clear();
+  picture.families.clear();
+  picture.sources[0].sees = false;
+  picture.sources[0].blind_reason = "connection refused";
+  EXPECT_THAT(log.lines(picture), Contains(HasSubstr("BLIND for 0 s: connection refused")));
+  picture.sources[0].sees = true;
+  picture.sources[0].facts.unseen = {"who waits"};
+  EXPECT_THAT(log.lines(picture),
+              ElementsAre(HasSubstr("CLIENT TRACKING"), "cannot see who waits"));
 }
 
 TEST(WatchLines, SumsUpEveryTenSecondsWhatHasChanged) {

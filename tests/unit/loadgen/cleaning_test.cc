@@ -98,6 +98,7 @@ class CleaningTest : public LiveRunTest {
     Descriptor strategy = scripted("tested", behaviour_);
     strategy.backend = store;
     strategy.key_suffixes = {"", ":more"};
+    strategy.program = program_;
     return run({&strategy});
   }
 
@@ -111,6 +112,7 @@ class CleaningTest : public LiveRunTest {
   std::mutex mutex_;
   std::set<std::string> asked_;
   std::function<void()> asks_;
+  std::string_view program_;
 };
 
 TEST_F(CleaningTest, RemovesTheKeysThatWereUsedAndNoOthers) {
@@ -124,6 +126,13 @@ TEST_F(CleaningTest, RemovesTheKeysThatWereUsedAndNoOthers) {
   removals = {};
   run_on("together");
   EXPECT_THAT(removals.runs, ElementsAre("test")) << "it asks once for them all";
+  EXPECT_THAT(removals.keys, IsEmpty());
+}
+
+TEST_F(CleaningTest, WhatALibraryPutBesideItsKeysIsRemovedToo) {
+  program_ = "node job.mjs";
+  run_on("scanned");
+  EXPECT_THAT(removals.runs, ElementsAre("test"));
   EXPECT_THAT(removals.keys, IsEmpty());
 }
 

@@ -31,6 +31,7 @@ TEST(Families, BytesThatAreNoTextAreNotInAName) {
   EXPECT_EQ(named("(?<family>[^:]+):.*").family_of("a\xff\n:1"), "a  ");
   EXPECT_EQ(named("(?<family>.).*").family_of("ä"), " ") << "a part of a letter is none";
   EXPECT_EQ(Families().family_of("a\xff:1"), "a ");
+  EXPECT_EQ(Families({"a\xff*"}).family_of("a\xff:1"), "a *");
 }
 
 TEST(Families, AnExpressionWithoutTheGroupIsRefusedByName) {

@@ -38,6 +38,9 @@ TEST(EtcdPlaces, AreFoundForEachLayout) {
   EXPECT_TRUE(shared->shared);
   EXPECT_FALSE(etcd_place_of(entry("k/queue/x/token", 1, 5))->shared);
   EXPECT_FALSE(etcd_place_of(entry("k/guard/x/token", 1, 5)));
+  for (const char* own : {"/app/queue/orders", "/app/queue/mails", "/app/guard/orders"}) {
+    EXPECT_EQ(etcd_place_of(entry(own, 1, 5))->lock, own);
+  }
 }
 
 TEST(EtcdLocks, TheOldestKeyHoldsAndTheOthersWait) {

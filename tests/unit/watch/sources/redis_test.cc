@@ -63,12 +63,30 @@ TEST(RedisLocks, AreReadFromEachKindOfKey) {
 }
 
 TEST(RedisLocks, KeysBesideThemAreNone) {
+  for (const std::string key : {"lock:a:fencing", "lock:a:counter"}) {
+    EXPECT_FALSE(read_redis_lock(key, KeyKind::text, {number(-1), text("41")}));
+    EXPECT_TRUE(read_redis_lock(key, KeyKind::text, {number(-1), text("me")}));
+    EXPECT_TRUE(read_redis_lock(key, KeyKind::text, {number(1500), text("41")}));
+  }
+  EXPECT_TRUE(read_redis_lock("lock:a", KeyKind::text, {number(-1), text("41")}));
+  EXPECT_FALSE(read_redis_lock("lock:a:numbers", KeyKind::hash,
+                               {number(-1), list({"place", "7", "fencing", "5"})}));
   EXPECT_EQ(companion_of("lock:a:fencing")->lock, "lock:a");
   EXPECT_TRUE(companion_of("lock:a:queue")->queue);
   EXPECT_TRUE(companion_of("redisson_lock_queue:{a}"));
-  EXPECT_TRUE(companion_of("lock:a:wake:token"));
+  EXPECT_EQ(companion_of("lock:a:wake:token")->lock, "lock:a");
   EXPECT_FALSE(companion_of("lock:a"));
   EXPECT_FALSE(companion_of(":queue"));
+}
+
+TEST(RedisSource, TwoDatabasesOfAServerAreTwoEndpoints) {
+  const auto endpoint = [](const std::string& url) {
+    return make_source("redis", url, {}).value()->endpoint();
+  };
+  EXPECT_EQ(endpoint("redis://h:1"), "h:1");
+  EXPECT_EQ(endpoint("redis://h:1/0"), "h:1");
+  EXPECT_EQ(endpoint("redis://h:1/2"), "h:1/2");
+  EXPECT_EQ(endpoint("unix:///run/redis.sock?db=2"), "unix:/run/redis.sock?db=2");
 }
 
 TEST(RedisLocks, NotificationsMustCoverAllThatLocksNeed) {
@@ -164,6 +182,35 @@ TEST(RedisBook, WhatWasThereBeforeTheWatchBeganUnseen) {
   EXPECT_EQ(book.first_looks_left(), 0U);
 }
 
+/// Whether the book takes it for a part of another lock.
+bool is_part(const RedisBook& book, const std::string& key) {
+  return book.is_companion(key, companion_of(key).value());
+}
+
+TEST(RedisBook, AKeyWithTheNameOfACompanionIsALockUnlessThatLockIsKnown) {
+  RedisBook book(100, RedisBook::Way::tracking);
+  EXPECT_TRUE(is_part(book, "redisson_lock_queue:{app:orders}"));
+  EXPECT_FALSE(is_part(book, "app:orders:queue"));
+  book.changed("app:orders", at(0));
+  EXPECT_TRUE(is_part(book, "app:orders:queue"));
+  EXPECT_TRUE(is_part(book, "app:orders:wake:token"));
+  EXPECT_FALSE(is_part(book, "app:mails:queue"));
+  book.next(at(0));
+  book.looked("app:orders", KeyKind::text, std::nullopt, at(0), at(0));
+  book.changed("app:orders", at(10));
+  EXPECT_FALSE(is_part(book, "app:orders:queue")) << "it was looked at: it is no lock";
+}
+
+TEST(RedisBook, OneCounterTellsOfThoseLikeIt) {
+  RedisBook book(100, RedisBook::Way::tracking);
+  book.found("lock:order:17:fencing", at(0));
+  book.next(at(0));
+  book.looked("lock:order:17:fencing", KeyKind::text, std::nullopt, at(0), at(0));
+  EXPECT_TRUE(is_part(book, "lock:order:18:fencing"));
+  EXPECT_FALSE(is_part(book, "lock:order:18:queue"));
+  EXPECT_FALSE(is_part(book, "lock:mail:18:fencing"));
+}
+
 TEST(RedisBook, HeldKeysComeFirstThenTheLatestChanges) {
   RedisBook book(100, RedisBook::Way::tracking);
   book.changed("held", at(0));
@@ -254,6 +301,24 @@ TEST_F(NotifiedKey, ALockThatIsGoneWithoutAnEventHasNoKnownEnd) {
   const Sighting gone = only(look(free_key(), 100));
   EXPECT_TRUE(gone.late);
   EXPECT_FALSE(gone.ended);
+}
+
+TEST(RedisBook, WithTheNameOfACompanionAGrantIsNotReportedBeforeALook) {
+  RedisBook book(100, RedisBook::Way::notifications);
+  book.all_found();
+  const std::string key = "app:queue";
+  book.changed(key, KeyEvent::written, at(0));
+  EXPECT_THAT(book.take_ready(), IsEmpty()) << "it may be a counter";
+  book.next(at(1));
+  const Sighting held =
+      only(book.looked(key, KeyKind::text, held_by("a", 1000, key), at(1), at(1)));
+  EXPECT_EQ(held.at, at(0));
+  EXPECT_EQ(held.changes, 1U);
+  book.changed("app", at(2));
+  EXPECT_FALSE(is_part(book, key)) << "it is held";
+  book.changed(key, KeyEvent::released, at(3));
+  book.changed(key, KeyEvent::written, at(4));
+  EXPECT_EQ(book.take_ready().size(), 2U) << "now it is known to be a lock";
 }
 
 TEST(RedisBook, HasABound) {
