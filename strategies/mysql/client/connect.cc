@@ -166,6 +166,20 @@ StoreResult<void> Session::connect_to(const std::string& address, TimePoint give
   return {};
 }
 
+StoreResult<void> Session::override_defaults(const std::stop_token& stop) {
+  // An sql_mode may change what an assignment in an UPDATE sees, and what BEGIN means.
+  static const Statement own{.name = "SET SESSION",
+                             .sql =
+                                 "SET SESSION sql_mode = "
+                                 "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, "
+                                 "completion_type = 0",
+                             .how = Statement::How::once};
+  const auto set = before_request(exchange(own, {}, {}, {.wait_until = {}, .stop = stop}));
+  if (!set) return tl::unexpected(set.error());
+  if (!set->done()) return fail(StoreError::Kind::not_sent, "SET SESSION was not carried out");
+  return {};
+}
+
 StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
   if (connection_) return {};
   // Cleaning up after a stop takes a connection too.
@@ -182,6 +196,7 @@ StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
     const auto left = static_cast<Duration::rep>(addresses.size() - i);
     const TimePoint now = env_.now();
     connected = connect_to(addresses[i].display(), now + (give_up_at - now) / left, stop);
+    if (connected) connected = override_defaults(caller_stop);
     if (connected) return {};
     const unsigned code = mysql_errno(connection_.get());
     connection_.reset();

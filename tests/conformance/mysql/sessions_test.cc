@@ -47,6 +47,36 @@ TEST_P(MysqlSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
 INSTANTIATE_TEST_SUITE_P(Of, MysqlSessions, testing::Values("mysql-get-lock", "mysql-row"),
                          [](const auto& tested) { return test_name_of(tested.param); });
 
+class MysqlLocks : public testing::TestWithParam<std::string_view> {
+ protected:
+  const Descriptor& strategy_ = *find_strategy(GetParam());
+};
+
+/// Those of a server that others use, too.
+TEST_P(MysqlLocks, HoldWhateverTheServersDefaultsAre) {
+  const auto own = own_store();
+  Bench bench(strategy_, *own);
+  for (const char* setting : {"sql_mode = 'ORACLE,SIMULTANEOUS_ASSIGNMENT'", "autocommit = 0",
+                              "completion_type = 'CHAIN'"}) {
+    MysqlProbe(own->server()).ask(fmt::format("SET GLOBAL {}", setting));
+  }
+  const auto holder = bench.client();
+  holder->give_back(granted(holder->try_once(bench.key())));
+  const Lease held = granted(holder->try_once(bench.key()));
+  EXPECT_TRUE(bench.is_held());
+  EXPECT_EQ(holder->release(held), ReleaseOutcome::released);
+  EXPECT_FALSE(bench.is_held());
+  const auto store = store_at(own->server().port());
+  const std::vector<std::string> keys{bench.key()};
+  ASSERT_TRUE(store->remove_keys(keys, {}));
+  EXPECT_EQ(store->remove_keys(keys, {}).value_or(99), 0U) << "they are gone";
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, MysqlLocks,
+                         testing::Values("mysql-get-lock", "mysql-row", "mysql-skip-locked",
+                                         "mysql-lease"),
+                         [](const auto& tested) { return test_name_of(tested.param); });
+
 TEST(MysqlSkipLocked, PollsAndDoesNotWaitAtTheServer) {
   HeldBench bench(kLongTtl, *find_strategy("mysql-skip-locked"));
   Waiter waiter(bench.client(), bench.key());
