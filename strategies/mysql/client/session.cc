@@ -113,6 +113,8 @@ bool Session::is_over() const {
 
 StoreResult<void> Session::use_schema(const std::string& schema, std::string_view key,
                                       const std::stop_token& stop) {
+  // The server ends idle sessions: then a new one is as good, as nothing was requested yet.
+  if (connection_ && is_over()) close();
   if (connection_ && schema == schema_) return {};
   const Statement use{
       .name = "USE", .sql = use_objects(schema, timeouts_), .how = Statement::How::script};

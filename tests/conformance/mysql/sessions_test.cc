@@ -72,6 +72,16 @@ TEST_P(MysqlLocks, HoldWhateverTheServersDefaultsAre) {
   EXPECT_EQ(store->remove_keys(keys, {}).value_or(99), 0U) << "they are gone";
 }
 
+TEST_P(MysqlLocks, AreGrantedAtOnceAfterTheServerEndedAnIdleSession) {
+  const auto own = own_store();
+  MysqlProbe(own->server()).ask("SET GLOBAL wait_timeout = 2");
+  Bench bench(strategy_, *own);
+  const auto client = bench.client();
+  client->give_back(granted(client->try_once(bench.key())));
+  ASSERT_TRUE(eventually([&] { return own->other_connections() == 0; }));
+  client->give_back(granted(client->try_once(bench.key())));
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, MysqlLocks,
                          testing::Values("mysql-get-lock", "mysql-row", "mysql-skip-locked",
                                          "mysql-lease"),
