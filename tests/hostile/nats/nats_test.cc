@@ -153,7 +153,7 @@ class HostileNats : public testing::TestWithParam<const Descriptor*> {};
 
 TEST_P(HostileNats, GetsNoLockGrantedThatItDidNotGrant) {
   const bool observed = GetParam()->traits.observed;
-  const std::string bucket = std::string("lockbench-hostile-k") + (observed ? "-records" : "");
+  const std::string bucket = std::string("lockbench-hostile-k") + (observed ? "_records" : "");
   expect_no_false_grants(
       *GetParam(),
       misdeeds(nats_replies("KV_" + bucket, "$KV." + bucket + ".lockbench=3Ahostile=3A=7Bk=7D"),
