@@ -67,6 +67,7 @@ class Rows : public VersionedStore {
   StoreResult<Answer> call(std::string_view name, const std::string& sql, std::string_view key,
                            const std::vector<std::string>& parameters,
                            const std::stop_token& stop) {
+    if (auto fits = check_row_key(session_, key); !fits) return tl::unexpected(fits.error());
     return sql::call_alone(session_, {.name = name, .sql = sql, .answered = name},
                            schema_of_key(key), key, parameters, stop);
   }

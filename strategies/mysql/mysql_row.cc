@@ -13,6 +13,11 @@ class MysqlRow : public OnMysql<sql::RowLock> {
   using OnMysql::OnMysql;
 
  protected:
+  StoreResult<void> prepare(const AcquireRequest& request, bool may_wait) override {
+    auto fits = check_row_key(session(), request.key);
+    return fits ? RowLock::prepare(request, may_wait) : fits;
+  }
+
   const Statements& statements() const override {
     // Of a row that was made meanwhile, the insertion would wait for its lock: then it is there.
     static const Statements known{

@@ -78,6 +78,11 @@ class Session : public sql::Session {
   std::string schema_;  ///< in use
 };
 
+/// Of a row, in bytes.
+inline constexpr std::size_t kLongestKey = 700;
+/// Refuses a key for which rows have no room: the server might cut it.
+StoreResult<void> check_row_key(const sql::Session& session, std::string_view key);
+
 /// The text with these parameters in place of each ?; the last one also in place of all further
 /// ones.
 std::string with_parameters(std::string_view text, std::span<const std::string> parameters);

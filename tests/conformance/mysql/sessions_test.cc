@@ -82,6 +82,22 @@ TEST_P(MysqlLocks, AreGrantedAtOnceAfterTheServerEndedAnIdleSession) {
   client->give_back(granted(client->try_once(bench.key())));
 }
 
+TEST_P(MysqlLocks, RefuseAKeyForWhichARowHasNoRoom) {
+  Bench bench(strategy_);
+  const auto client = bench.client();
+  const std::string longest = bench.key() + std::string(700 - bench.key().size(), 'k');
+  client->give_back(granted(client->try_once(longest)));
+  const AcquireResult longer = client->try_once(longest + "k");
+  if (strategy_.name == "mysql-get-lock") {
+    EXPECT_TRUE(longer.lease) << "it is in no row";
+    return;
+  }
+  for (const AcquireResult& refused : {longer, client->try_once("")}) {
+    EXPECT_EQ(refused.outcome, AcquireOutcome::failed);
+    EXPECT_THAT(refused.reason, testing::HasSubstr("a key must have 1 to 700 bytes"));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, MysqlLocks,
                          testing::Values("mysql-get-lock", "mysql-row", "mysql-skip-locked",
                                          "mysql-lease"),
