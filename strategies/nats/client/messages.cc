@@ -222,7 +222,9 @@ tl::expected<Answer, std::string> parse_answer(std::string_view text) {
     answer.why = printable(text_of(error, "description"));
     if (code == 0 || code > 0xffffffff)
       return tl::unexpected<std::string>("an error without its number");
-    answer.refusal = static_cast<Refusal>(code);
+    // Of a bucket with replicas, NATS 2.11: another message for the subject is under way.
+    constexpr std::uint64_t kChanging = 10164;
+    answer.refusal = code == kChanging ? Refusal::changed : static_cast<Refusal>(code);
     return answer;
   }
   if (json->contains("message") && !read_message(member_of(*json, "message"), answer)) {

@@ -85,6 +85,7 @@ TEST(Answers, ToAPutTellItsNumber) {
   ASSERT_TRUE(changed);
   EXPECT_EQ(changed->refusal, Refusal::changed);
   EXPECT_EQ(changed->why, "wrong last sequence: 1");
+  EXPECT_EQ(parse_answer(test::nats_error(10164))->refusal, Refusal::changed) << "of replicas";
 }
 
 TEST(Answers, TellTheLatestMessageOfAKey) {
