@@ -67,6 +67,9 @@ Session::Connection Session::make_connection() const {
   mysql_options(library, MYSQL_OPT_MAX_ALLOWED_PACKET, &longest);
   const unsigned no = 0;
   mysql_options(library, MYSQL_OPT_LOCAL_INFILE, &no);
+  // Also refuses a server without TLS; Connector/C 3.4 and newer do so by default.
+  const my_bool verify = endpoint_.tls ? 1 : 0;
+  mysql_options(library, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
   if (!endpoint_.tls) return made;
   const auto file = [](const std::string& path) { return path.empty() ? nullptr : path.c_str(); };
   const TlsSettings& tls = *endpoint_.tls;
@@ -74,8 +77,6 @@ Session::Connection Session::make_connection() const {
   mysql_ssl_set(library, file(tls.key_file), file(tls.certificate_file), file(tls.ca_file), nullptr,
                 nullptr);
   mysql_options(library, MYSQL_OPT_SSL_ENFORCE, &yes);
-  // Also refuses a server without TLS.
-  mysql_options(library, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
   mysql_options(library, MARIADB_OPT_TLS_VERSION, tls.only_1_3 ? "TLSv1.3" : "TLSv1.2,TLSv1.3");
   return made;
 }
