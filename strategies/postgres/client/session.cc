@@ -67,19 +67,29 @@ SELECT pg_backend_pid();
 /// tables by their bare names.
 Statement make_and_use_schema(const std::string& schema, Duration timeout) {
   return make_schema(schema,
-                     fmt::format("SET default_transaction_isolation = 'read committed';\n"
+                     fmt::format("{};\n"
+                                 "SET default_transaction_isolation = 'read committed';\n"
                                  "SET lock_timeout = {};",
-                                 ceil_milliseconds(timeout)),
+                                 commit_to_disk(false), ceil_milliseconds(timeout)),
                      fmt::format("SET search_path = {};", schema));
 }
 
 /// For this transaction only.
 Statement make_only_schema(const std::string& schema, Duration timeout) {
   return make_schema(schema,
-                     fmt::format("SET LOCAL lock_timeout = {};", ceil_milliseconds(timeout)), "");
+                     fmt::format("{};\nSET LOCAL lock_timeout = {};", commit_to_disk(true),
+                                 ceil_milliseconds(timeout)),
+                     "");
 }
 
 }  // namespace
+
+std::string commit_to_disk(bool only_now) {
+  return fmt::format(
+      "SELECT set_config('synchronous_commit', 'on', {}) "
+      "WHERE current_setting('synchronous_commit') = 'off'",
+      only_now);
+}
 
 Session::Session(Endpoint endpoint, const Timeouts& timeouts, Env& env)
     : sql::Session("postgres", endpoint.display, timeouts, env),

@@ -70,6 +70,41 @@ INSTANTIATE_TEST_SUITE_P(Of, PostgresSessions,
                                          "postgres-row"),
                          [](const auto& tested) { return test_name_of(tested.param); });
 
+class PostgresNumbers : public testing::TestWithParam<std::string_view> {};
+
+/// A commit that need not be on disk would not wait for a standby either.
+TEST_P(PostgresNumbers, AreCommittedToDiskForAUserWhoseDefaultIsNot) {
+  const auto own = own_store();
+  const auto administer = [&](const std::string& sql) {
+    return PostgresProbe(own->server().url()).ask(sql);
+  };
+  administer(fmt::format("ALTER ROLE {} SET synchronous_commit = off", testbed::kSuperuser));
+  Bench bench(*find_strategy(GetParam()), *own);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  administer("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  administer("SELECT pg_reload_conf()");
+  // A sequence writes each 33rd number only.
+  const std::jthread sections([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const AcquireResult taken = client->acquire(bench.key(), patience());
+      if (taken.lease) client->release(*taken.lease);
+    }
+  });
+  EXPECT_TRUE(eventually([&] {
+    return administer(
+               "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND "
+               "application_name LIKE 'lockbench%'") != std::vector<std::string>{"0"};
+  }));
+  administer("ALTER SYSTEM RESET synchronous_standby_names");
+  administer("SELECT pg_reload_conf()");
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, PostgresNumbers,
+                         testing::Values("postgres-advisory", "postgres-advisory-unchecked",
+                                         "postgres-advisory-xact", "postgres-row"),
+                         [](const auto& tested) { return test_name_of(tested.param); });
+
 /// The answer with the grant is lost together with its connection, as the client is stopped.
 AcquireResult acquire_and_lose_the_answer() {
   Bench bench(*find_strategy("postgres-lease"));
