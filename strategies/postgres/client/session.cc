@@ -111,6 +111,12 @@ void Session::close() noexcept {
 StoreResult<Answer> Session::exchange(const Statement& statement, std::string_view key,
                                       std::span<const std::string> parameters,
                                       const Patience& patience) {
+  // The server would refuse it, but libpq sends only what is before it. The session goes on.
+  if (std::ranges::any_of(parameters, [](const std::string& parameter) {
+        return parameter.find('\0') != std::string::npos;
+      })) {
+    return fail(StoreError::Kind::rejected, "a text, such as a key, must not have a zero byte");
+  }
   if (prepares(statement)) {
     auto ready = prepare(statement.sql, patience);
     if (!ready || !ready->done()) return ready;

@@ -121,6 +121,18 @@ TEST(LostAnswers, AreCleanedUpOnANewConnectionAlsoAfterAStop) {
   EXPECT_EQ(shared_postgres().keys(), std::vector<std::string>());
 }
 
+TEST(PostgresKeys, WithAZeroByteAreRefusedAndTheClientGoesOn) {
+  for (const char* name :
+       {"postgres-row", "postgres-lease", "postgres-table-lock", "postgres-observed-lease"}) {
+    HeldBench bench(kLongTtl, *find_strategy(name));
+    const AcquireResult refused = bench.holder->try_once(bench.key() + std::string("\0b", 2));
+    EXPECT_EQ(refused.outcome, AcquireOutcome::failed) << name;
+    EXPECT_THAT(refused.reason, testing::HasSubstr("must not have a zero byte"));
+    EXPECT_TRUE(bench.is_held());
+    EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released) << name;
+  }
+}
+
 /// In one transaction, as in applications.
 TEST(PostgresRow, LocksOfAClientAreFreeAfterTheLastRelease) {
   Bench bench(*find_strategy("postgres-row"));
