@@ -32,6 +32,18 @@ TEST_P(MysqlSessions, TheWaitEndsAtTheDeadlineAlsoWithinASecond) {
   EXPECT_TRUE(waiter->try_once(bench_.key()).lease) << "the client goes on";
 }
 
+/// Such as lock_wait_timeout while an administrator has locked a table, here that of the numbers.
+TEST_P(MysqlSessions, AnotherLimitThanTheDeadlineIsAFailureWithItsReason) {
+  ASSERT_EQ(bench_.holder->release(bench_.held), ReleaseOutcome::released);
+  MysqlProbe administrator = shared_mysql().probe();
+  administrator.ask(fmt::format("LOCK TABLES {}.fencing WRITE", kSchema));
+  const AcquireResult ended = bench_.holder->acquire(bench_.key(), patience());
+  EXPECT_EQ(ended.outcome, AcquireOutcome::failed);
+  EXPECT_THAT(ended.reason, testing::HasSubstr("before the deadline"));
+  administrator.ask("UNLOCK TABLES");
+  EXPECT_TRUE(bench_.holder->try_once(bench_.key()).lease) << "the client goes on";
+}
+
 TEST_P(MysqlSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
   const auto own = own_store();
   HeldBench bench(kLongTtl, strategy_, *own, StrategyOptions{.after_stop = milliseconds(50)});
