@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "strategies/nats/client/connection.h"
+#include "tests/support/eventually.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/nats_replies.h"
 #include "tests/support/test_names.h"
@@ -135,6 +137,24 @@ class NatsSpeaker : public Speaker {
 
   const std::shared_ptr<NatsStreams> streams_;
 };
+
+/// Without room for a further connection.
+class FullNats : public NatsSpeaker {
+ public:
+  FullNats() : NatsSpeaker(std::make_shared<NatsStreams>()) {}
+  std::string answer(std::string_view request) override {
+    return request.starts_with("PING") ? "-ERR 'maximum connections exceeded'\r\n" : "";
+  }
+};
+
+TEST(AFullNats, IsNotSaidToRefuseTheLogin) {
+  const HostileServer server([] { return std::make_unique<FullNats>(); }, {});
+  const auto env = make_system_env(random_seed());
+  nats::Connection connection(nats::parse_endpoint(server.address()).value(), kPatience, *env);
+  const auto connected = connection.connect();
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().message, server.address() + ": maximum connections exceeded");
+}
 
 /// The last message for the lock decides: it was acknowledged, with a number of its own.
 bool was_granted(const std::vector<HostileServer::Exchange>& exchanges) {
