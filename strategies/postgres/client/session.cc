@@ -29,8 +29,9 @@ std::optional<Answer::Kind> meaning_of_code(const PGresult& error) {
   if (code == "40P01") return Answer::Kind::deadlock;
   if (code == "40001") return Answer::Kind::not_serializable;
   if (code == "57014") return Answer::Kind::cancelled;
-  // Ended by an administrator, or a shutdown.
-  if (code.starts_with("57P")) return Answer::Kind::session_over;
+  // Ended by an administrator or a shutdown; or by a limit of idle or long transactions.
+  const bool over = code.starts_with("57P") || code == "25P03" || code == "25P04";
+  if (over) return Answer::Kind::session_over;
   return std::nullopt;
 }
 

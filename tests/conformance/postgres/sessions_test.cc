@@ -105,6 +105,20 @@ INSTANTIATE_TEST_SUITE_P(Of, PostgresNumbers,
                                          "postgres-advisory-xact", "postgres-row"),
                          [](const auto& tested) { return test_name_of(tested.param); });
 
+/// The server ends transactions that do nothing, such as a holder's that works elsewhere.
+TEST(PostgresTransactions, AreLostWithTheLockIfTheServerEndsIdleOnes) {
+  const auto own = own_store();
+  PostgresProbe(own->server().url())
+      .ask(fmt::format("ALTER ROLE {} SET idle_in_transaction_session_timeout = '3s'",
+                       testbed::kSuperuser));
+  for (const char* name : {"postgres-row", "postgres-advisory-xact"}) {
+    HeldBench bench(kLongTtl, *find_strategy(name), *own);
+    ASSERT_TRUE(eventually([&] { return own->other_connections() == 0; })) << name;
+    EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::not_owner) << name;
+    EXPECT_TRUE(bench.held.state->lost_at()) << name;
+  }
+}
+
 /// The answer with the grant is lost together with its connection, as the client is stopped.
 AcquireResult acquire_and_lose_the_answer() {
   Bench bench(*find_strategy("postgres-lease"));
