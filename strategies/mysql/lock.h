@@ -6,7 +6,7 @@
 namespace lockbench::mysql {
 
 /// How long the server is to wait for a lock until then, rounded up so that no client gives up
-/// early; a year without a deadline.
+/// early; nearly a year without a deadline.
 Duration time_to_wait(Env& env, TimePoint deadline);
 
 /// A lock of the server's queue, on one of our sessions.

@@ -7,8 +7,6 @@
 namespace lockbench::mysql {
 namespace {
 
-using std::chrono::microseconds;
-
 // SYSDATE() is the time at which it is called; NOW() is the start of the statement, which may lie
 // before a wait for the row.
 
@@ -35,8 +33,8 @@ class Rows : public VersionedStore {
 
   StoreResult<bool> put(const ConditionalPut& put, const std::stop_token& stop) override {
     const std::string key(put.key), owner(put.value);
-    const std::string until = fmt::format("SYSDATE(6) + INTERVAL {} MICROSECOND",
-                                          std::chrono::ceil<microseconds>(put.ttl).count());
+    const std::string until =
+        fmt::format("SYSDATE(6) + INTERVAL {} MICROSECOND", 1000 * ceil_milliseconds(put.ttl));
     const bool first = put.over == nullptr;
     // The two assignments are made in this order. An unchanged row does not count.
     const auto answer =
@@ -67,6 +65,7 @@ class Rows : public VersionedStore {
   StoreResult<Answer> call(std::string_view name, const std::string& sql, std::string_view key,
                            const std::vector<std::string>& parameters,
                            const std::stop_token& stop) {
+    if (auto fits = check_row_key(session_, key); !fits) return tl::unexpected(fits.error());
     return sql::call_alone(session_, {.name = name, .sql = sql, .answered = name},
                            schema_of_key(key), key, parameters, stop);
   }

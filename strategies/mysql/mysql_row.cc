@@ -13,6 +13,11 @@ class MysqlRow : public OnMysql<sql::RowLock> {
   using OnMysql::OnMysql;
 
  protected:
+  StoreResult<void> prepare(const AcquireRequest& request, bool may_wait) override {
+    auto fits = check_row_key(session(), request.key);
+    return fits ? RowLock::prepare(request, may_wait) : fits;
+  }
+
   const Statements& statements() const override {
     // Of a row that was made meanwhile, the insertion would wait for its lock: then it is there.
     static const Statements known{
@@ -24,8 +29,9 @@ class MysqlRow : public OnMysql<sql::RowLock> {
     return known;
   }
 
-  /// WAIT sets innodb_lock_wait_timeout for the statement, in whole seconds; max_statement_time
-  /// ends it to the millisecond, or earlier if the server's limit is shorter.
+  /// WAIT sets innodb_lock_wait_timeout for the statement, in whole seconds by a clock that is some
+  /// milliseconds late: a second more than needed. max_statement_time ends it to the millisecond,
+  /// or earlier if the server's limit is shorter.
   Statement select(const AcquireRequest& request, bool may_wait) const override {
     constexpr std::string_view kSelect = "SELECT 1 FROM lock_row WHERE name = ? FOR UPDATE";
     std::string sql = fmt::format("{} NOWAIT", kSelect);
@@ -35,7 +41,7 @@ class MysqlRow : public OnMysql<sql::RowLock> {
       sql = fmt::format(
           "SET STATEMENT max_statement_time = IF(@@max_statement_time > 0, "
           "LEAST(@@max_statement_time, {0}.{1:03}), {0}.{1:03}) FOR {2} WAIT {3}",
-          milliseconds / 1000, milliseconds % 1000, kSelect, ceil_seconds(wait));
+          milliseconds / 1000, milliseconds % 1000, kSelect, ceil_seconds(wait) + 1);
     }
     return {.name = "SELECT", .sql = std::move(sql), .waits = may_wait, .answered = "SELECT"};
   }

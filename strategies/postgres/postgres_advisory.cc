@@ -68,9 +68,9 @@ class UncheckedAdvisory : public Advisory {
     Statement whole = statement;
     whole.how = Statement::How::script;  // which has no parameters
     whole.sql.replace(whole.sql.find(kParameter), kParameter.size(), fmt::format("'{}'", number));
-    whole.sql =
-        fmt::format("SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; {}",
-                    schema_of_key(key), lock_timeout(env(), patience.wait_until), whole.sql);
+    whole.sql = fmt::format("SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; {}; {}",
+                            schema_of_key(key), lock_timeout(env(), patience.wait_until),
+                            commit_to_disk(true), whole.sql);
     return session().call(whole, key, {}, patience);
   }
 };

@@ -69,10 +69,10 @@ class AdvisoryXact : public OnPostgres<sql::TransactionLock> {
     const Statement& first = further ? sql::set_savepoint : sql::begin;
     const Statement settings{
         .name = first.name,
-        .sql = fmt::format("{}; SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; "
+        .sql = fmt::format("{}; SET LOCAL search_path = {}; SET LOCAL lock_timeout = {}; {}; "
                            "SELECT pg_backend_pid()",
                            first.sql, schema_of_key(request.key),
-                           lock_timeout(env(), request.deadline)),
+                           lock_timeout(env(), request.deadline), commit_to_disk(true)),
         .how = Statement::How::script,
         .answered = "SELECT"};
     auto begun = ask(session(), settings, request);

@@ -37,7 +37,11 @@ Lease ServerQueueLock::lease_of(const AcquireRequest& request, const Grant& gran
 
 AcquireResult ServerQueueLock::acquire(const AcquireRequest& request) {
   const bool may_wait = request.deadline > env_.now();
-  const auto grant = attempt(request, may_wait);
+  auto grant = attempt(request, may_wait);
+  if (grant && grant->kind == Grant::Kind::taken && may_wait && env_.now() < request.deadline) {
+    grant = failure_at(session_->display(), StoreError::Kind::rejected,
+                       "the server has ended the wait before the deadline, by a limit of its own");
+  }
   if (!grant) {
     return {.outcome = outcome_of(grant.error(), request.stop),
             .attempts = 1,

@@ -67,6 +67,9 @@ Session::Connection Session::make_connection() const {
   mysql_options(library, MYSQL_OPT_MAX_ALLOWED_PACKET, &longest);
   const unsigned no = 0;
   mysql_options(library, MYSQL_OPT_LOCAL_INFILE, &no);
+  // Also refuses a server without TLS; Connector/C 3.4 and newer do so by default.
+  const my_bool verify = endpoint_.tls ? 1 : 0;
+  mysql_options(library, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
   if (!endpoint_.tls) return made;
   const auto file = [](const std::string& path) { return path.empty() ? nullptr : path.c_str(); };
   const TlsSettings& tls = *endpoint_.tls;
@@ -74,8 +77,6 @@ Session::Connection Session::make_connection() const {
   mysql_ssl_set(library, file(tls.key_file), file(tls.certificate_file), file(tls.ca_file), nullptr,
                 nullptr);
   mysql_options(library, MYSQL_OPT_SSL_ENFORCE, &yes);
-  // Also refuses a server without TLS.
-  mysql_options(library, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
   mysql_options(library, MARIADB_OPT_TLS_VERSION, tls.only_1_3 ? "TLSv1.3" : "TLSv1.2,TLSv1.3");
   return made;
 }
@@ -166,6 +167,20 @@ StoreResult<void> Session::connect_to(const std::string& address, TimePoint give
   return {};
 }
 
+StoreResult<void> Session::override_defaults(const std::stop_token& stop) {
+  // An sql_mode may change what an assignment in an UPDATE sees, and what BEGIN means.
+  static const Statement own{.name = "SET SESSION",
+                             .sql =
+                                 "SET SESSION sql_mode = "
+                                 "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, "
+                                 "completion_type = 0",
+                             .how = Statement::How::once};
+  const auto set = before_request(exchange(own, {}, {}, {.wait_until = {}, .stop = stop}));
+  if (!set) return tl::unexpected(set.error());
+  if (!set->done()) return fail(StoreError::Kind::not_sent, "SET SESSION was not carried out");
+  return {};
+}
+
 StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
   if (connection_) return {};
   // Cleaning up after a stop takes a connection too.
@@ -182,6 +197,7 @@ StoreResult<void> Session::connect(const std::stop_token& caller_stop) {
     const auto left = static_cast<Duration::rep>(addresses.size() - i);
     const TimePoint now = env_.now();
     connected = connect_to(addresses[i].display(), now + (give_up_at - now) / left, stop);
+    if (connected) connected = override_defaults(caller_stop);
     if (connected) return {};
     const unsigned code = mysql_errno(connection_.get());
     connection_.reset();

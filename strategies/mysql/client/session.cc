@@ -35,10 +35,10 @@ DELETE FROM lease WHERE name = CONCAT('session ', CONNECTION_ID()))",
 std::string make_objects(const std::string& schema) {
   return fmt::format(R"(
 CREATE DATABASE IF NOT EXISTS {0};
-CREATE TABLE IF NOT EXISTS {0}.lock_row (name VARBINARY(700) PRIMARY KEY) ENGINE=InnoDB;
-CREATE TABLE IF NOT EXISTS {0}.lease (name VARBINARY(700) PRIMARY KEY, owner VARBINARY(64) NOT NULL, lock_until DATETIME(6) NOT NULL) ENGINE=InnoDB;
+CREATE TABLE IF NOT EXISTS {0}.lock_row (name VARBINARY({1}) PRIMARY KEY) ENGINE=InnoDB;
+CREATE TABLE IF NOT EXISTS {0}.lease (name VARBINARY({1}) PRIMARY KEY, owner VARBINARY(64) NOT NULL, lock_until DATETIME(6) NOT NULL) ENGINE=InnoDB;
 CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1000000000 ENGINE=InnoDB)",
-                     schema);
+                     schema, kLongestKey);
 }
 
 /// What an error means to a lock, if anything. NOWAIT and a wait in vain have one code.
@@ -66,6 +66,12 @@ bool is_of_library(unsigned code) {
 }
 
 }  // namespace
+
+StoreResult<void> check_row_key(const sql::Session& session, std::string_view key) {
+  if (!key.empty() && key.size() <= kLongestKey) return {};
+  return failure_at(session.display(), StoreError::Kind::not_sent,
+                    fmt::format("a key must have 1 to {} bytes", kLongestKey));
+}
 
 std::string with_parameters(std::string_view text, std::span<const std::string> parameters) {
   std::string whole;
@@ -113,6 +119,8 @@ bool Session::is_over() const {
 
 StoreResult<void> Session::use_schema(const std::string& schema, std::string_view key,
                                       const std::stop_token& stop) {
+  // The server ends idle sessions: then a new one is as good, as nothing was requested yet.
+  if (connection_ && is_over()) close();
   if (connection_ && schema == schema_) return {};
   const Statement use{
       .name = "USE", .sql = use_objects(schema, timeouts_), .how = Statement::How::script};

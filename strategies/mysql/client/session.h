@@ -57,6 +57,9 @@ class Session : public sql::Session {
   Connection make_connection() const;
   StoreResult<void> connect_to(const std::string& address, TimePoint give_up_at,
                                const std::stop_token& stop);
+  /// Sets what all statements rely on, whatever the server's or the user's defaults are. Part of
+  /// connecting: not reported to the Env.
+  StoreResult<void> override_defaults(const std::stop_token& stop);
   /// Why the connection was not made.
   std::string why_not_connected() const;
   /// Carries out a call of the library that has returned `events`. After a failure the library has
@@ -74,6 +77,11 @@ class Session : public sql::Session {
   Connection connection_;
   std::string schema_;  ///< in use
 };
+
+/// Of a row, in bytes.
+inline constexpr std::size_t kLongestKey = 700;
+/// Refuses a key for which rows have no room: the server might cut it.
+StoreResult<void> check_row_key(const sql::Session& session, std::string_view key);
 
 /// The text with these parameters in place of each ?; the last one also in place of all further
 /// ones.

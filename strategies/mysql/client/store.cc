@@ -77,7 +77,9 @@ class MysqlStore : public Store {
         drop_schemas("SCHEMA_NAME REGEXP CONCAT('^', ?, '(_[0-9]+){0,1}$')", schema, stop);
     if (!removed) return removed;
     // Databases of killed runs do not expire. The sessions of a run use its database, so that a run
-    // under way is spared. If this fails, the next run tries again.
+    // under way is spared. Those of other users are shown with the right PROCESS only, and this
+    // table is refused without it. If this fails, the next run tries again.
+    if (!ask("SELECT COUNT(*) FROM information_schema.INNODB_TRX", {}, stop)) return removed;
     (void)drop_schemas(
         fmt::format("SCHEMA_NAME REGEXP '^lockbench_[0-9]{{8}}t[0-9]{{6}}z_[0-9a-f]{{6}}(_[0-9]+)"
                     "{{0,1}}$' AND SUBSTR(SCHEMA_NAME, 11, 15) < DATE_FORMAT(UTC_TIMESTAMP() - "

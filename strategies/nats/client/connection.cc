@@ -44,6 +44,8 @@ std::string_view refusal_of(std::string_view error) {
   if (error.find("Permissions Violation") != std::string_view::npos) {
     return "no permission to subscribe to _INBOX.>";
   }
+  constexpr std::string_view kFull = "maximum connections exceeded";
+  if (error.find(kFull) != std::string_view::npos) return kFull;
   return "the login was refused";
 }
 

@@ -1,7 +1,9 @@
 #include "strategies/nats/client/messages.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include <algorithm>
 #include <array>
@@ -24,7 +26,8 @@ constexpr std::size_t kLongestPayload = std::size_t{1} << 20;  // the server's o
 
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kBucket = "KV_lockbench";
-constexpr std::string_view kRecords = "-records";
+/// No encoded name has this.
+constexpr std::string_view kRecords = "_records";
 
 tl::unexpected<std::string> unlike(std::string_view said) {
   constexpr std::size_t kShown = 60;
@@ -149,17 +152,27 @@ std::string encoded(std::string_view text, char mark) {
   return code;
 }
 
+/// A part of a bucket's name: encoded, or the beginning of its SHA-256 if that is too long.
+std::string part_of_name(std::string_view text) {
+  constexpr std::size_t kLongest = 100;  // a stream's name has room for 255 characters
+  constexpr std::size_t kBytes = 16;
+  std::string code = encoded(text, '_');
+  if (code.size() <= kLongest) return code;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + kBytes, ""));
+}
+
 /// The rest of the bucket's name.
 std::string bucket_of(std::string_view key) {
-  constexpr std::size_t kLongest = 64;  // of a stream's name: 255, with up to three for a character
-  const std::string_view run = run_of_key(key).substr(0, kLongest);
+  const std::string_view run = run_of_key(key);
   if (run.empty()) return {};
-  std::string name = "-" + encoded(run, '_');
+  std::string name = "-" + part_of_name(run);
   if (is_run_id(run)) return name;
   const std::size_t begin = key.find('{');
   if (begin == std::string_view::npos) return name;
   const std::string_view tag = key.substr(begin + 1, key.find('}', begin) - begin - 1);
-  return tag.size() > kLongest / 4 ? name : name + "-" + encoded(tag, '_');
+  return name + "-" + part_of_name(tag);
 }
 
 }  // namespace
@@ -209,7 +222,9 @@ tl::expected<Answer, std::string> parse_answer(std::string_view text) {
     answer.why = printable(text_of(error, "description"));
     if (code == 0 || code > 0xffffffff)
       return tl::unexpected<std::string>("an error without its number");
-    answer.refusal = static_cast<Refusal>(code);
+    // Of a bucket with replicas, NATS 2.11: another message for the subject is under way.
+    constexpr std::uint64_t kChanging = 10164;
+    answer.refusal = code == kChanging ? Refusal::changed : static_cast<Refusal>(code);
     return answer;
   }
   if (json->contains("message") && !read_message(member_of(*json, "message"), answer)) {

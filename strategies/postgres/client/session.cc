@@ -29,8 +29,9 @@ std::optional<Answer::Kind> meaning_of_code(const PGresult& error) {
   if (code == "40P01") return Answer::Kind::deadlock;
   if (code == "40001") return Answer::Kind::not_serializable;
   if (code == "57014") return Answer::Kind::cancelled;
-  // Ended by an administrator, or a shutdown.
-  if (code.starts_with("57P")) return Answer::Kind::session_over;
+  // Ended by an administrator or a shutdown; or by a limit of idle or long transactions.
+  const bool over = code.starts_with("57P") || code == "25P03" || code == "25P04";
+  if (over) return Answer::Kind::session_over;
   return std::nullopt;
 }
 
@@ -67,19 +68,29 @@ SELECT pg_backend_pid();
 /// tables by their bare names.
 Statement make_and_use_schema(const std::string& schema, Duration timeout) {
   return make_schema(schema,
-                     fmt::format("SET default_transaction_isolation = 'read committed';\n"
+                     fmt::format("{};\n"
+                                 "SET default_transaction_isolation = 'read committed';\n"
                                  "SET lock_timeout = {};",
-                                 ceil_milliseconds(timeout)),
+                                 commit_to_disk(false), ceil_milliseconds(timeout)),
                      fmt::format("SET search_path = {};", schema));
 }
 
 /// For this transaction only.
 Statement make_only_schema(const std::string& schema, Duration timeout) {
   return make_schema(schema,
-                     fmt::format("SET LOCAL lock_timeout = {};", ceil_milliseconds(timeout)), "");
+                     fmt::format("{};\nSET LOCAL lock_timeout = {};", commit_to_disk(true),
+                                 ceil_milliseconds(timeout)),
+                     "");
 }
 
 }  // namespace
+
+std::string commit_to_disk(bool only_now) {
+  return fmt::format(
+      "SELECT set_config('synchronous_commit', 'on', {}) "
+      "WHERE current_setting('synchronous_commit') = 'off'",
+      only_now);
+}
 
 Session::Session(Endpoint endpoint, const Timeouts& timeouts, Env& env)
     : sql::Session("postgres", endpoint.display, timeouts, env),
@@ -101,6 +112,12 @@ void Session::close() noexcept {
 StoreResult<Answer> Session::exchange(const Statement& statement, std::string_view key,
                                       std::span<const std::string> parameters,
                                       const Patience& patience) {
+  // The server would refuse it, but libpq sends only what is before it. The session goes on.
+  if (std::ranges::any_of(parameters, [](const std::string& parameter) {
+        return parameter.find('\0') != std::string::npos;
+      })) {
+    return fail(StoreError::Kind::rejected, "a text, such as a key, must not have a zero byte");
+  }
   if (prepares(statement)) {
     auto ready = prepare(statement.sql, patience);
     if (!ready || !ready->done()) return ready;

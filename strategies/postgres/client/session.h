@@ -21,6 +21,10 @@ using sql::Limits;
 using sql::Patience;
 using sql::Statement;
 
+/// A statement for users whose default is off: fencing numbers grow over a crash of the server only
+/// if commits are on disk. `only_now`: for this transaction.
+std::string commit_to_disk(bool only_now);
+
 /// Through libpq's non-blocking calls.
 class Session : public sql::Session {
  public:

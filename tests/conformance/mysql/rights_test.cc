@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "strategies/store.h"
 #include "tests/conformance/common/full_use.h"
 #include "tests/conformance/mysql/mysql_test_store.h"
 
@@ -22,10 +23,10 @@ class MysqlRights : public testing::Test {
   }
   ~MysqlRights() override { admin_.ask("DROP USER ann"); }
 
-  static std::vector<std::string> outcomes() {
-    return use_all_fully(
-        "mysql", fmt::format("mysql://ann:hunter2@127.0.0.1:{}", shared_mysql().server().port()));
+  static std::string url() {
+    return fmt::format("mysql://ann:hunter2@127.0.0.1:{}", shared_mysql().server().port());
   }
+  static std::vector<std::string> outcomes() { return use_all_fully("mysql", url()); }
 
   MysqlProbe admin_ = shared_mysql().probe();
 };
@@ -38,6 +39,24 @@ TEST_F(MysqlRights, AreAllNeeded) {
     EXPECT_THAT(outcomes(), testing::Contains(HasSubstr("denied"))) << right;
     admin_.ask(fmt::format("GRANT {} ON `lockbench\\_%`.* TO ann", right));
   }
+}
+
+/// Another user's, which the server shows only with the right PROCESS.
+TEST_F(MysqlRights, ADatabaseInUseIsNotDroppedAsAKilledRuns) {
+  const std::string database = schema_of_run("20200101T000000Z-4f3a9c");
+  admin_.ask("CREATE DATABASE " + database);
+  MysqlProbe run = shared_mysql().probe();
+  run.ask("USE " + database);
+  const auto is_there_after_a_run = [&] {
+    const auto store = find_store_kind("mysql")->make(url(), kPatience);
+    EXPECT_TRUE(store->remove_run("another", {}));
+    return !admin_.ask(fmt::format("SHOW DATABASES LIKE '{}'", database)).empty();
+  };
+  EXPECT_TRUE(is_there_after_a_run());
+  admin_.ask("GRANT PROCESS ON *.* TO ann");
+  EXPECT_TRUE(is_there_after_a_run());
+  run.ask("USE mysql");
+  EXPECT_FALSE(is_there_after_a_run());
 }
 
 TEST_F(MysqlRights, GiveNothingElse) {

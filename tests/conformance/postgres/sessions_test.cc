@@ -70,6 +70,55 @@ INSTANTIATE_TEST_SUITE_P(Of, PostgresSessions,
                                          "postgres-row"),
                          [](const auto& tested) { return test_name_of(tested.param); });
 
+class PostgresNumbers : public testing::TestWithParam<std::string_view> {};
+
+/// A commit that need not be on disk would not wait for a standby either.
+TEST_P(PostgresNumbers, AreCommittedToDiskForAUserWhoseDefaultIsNot) {
+  const auto own = own_store();
+  const auto administer = [&](const std::string& sql) {
+    return PostgresProbe(own->server().url()).ask(sql);
+  };
+  administer(fmt::format("ALTER ROLE {} SET synchronous_commit = off", testbed::kSuperuser));
+  Bench bench(*find_strategy(GetParam()), *own);
+  const auto client = bench.client();
+  warm_up(*client, bench.key());
+  administer("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  administer("SELECT pg_reload_conf()");
+  // A sequence writes each 33rd number only.
+  const std::jthread sections([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const AcquireResult taken = client->acquire(bench.key(), patience());
+      if (taken.lease) client->release(*taken.lease);
+    }
+  });
+  EXPECT_TRUE(eventually([&] {
+    return administer(
+               "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND "
+               "application_name LIKE 'lockbench%'") != std::vector<std::string>{"0"};
+  }));
+  administer("ALTER SYSTEM RESET synchronous_standby_names");
+  administer("SELECT pg_reload_conf()");
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, PostgresNumbers,
+                         testing::Values("postgres-advisory", "postgres-advisory-unchecked",
+                                         "postgres-advisory-xact", "postgres-row"),
+                         [](const auto& tested) { return test_name_of(tested.param); });
+
+/// The server ends transactions that do nothing, such as a holder's that works elsewhere.
+TEST(PostgresTransactions, AreLostWithTheLockIfTheServerEndsIdleOnes) {
+  const auto own = own_store();
+  PostgresProbe(own->server().url())
+      .ask(fmt::format("ALTER ROLE {} SET idle_in_transaction_session_timeout = '3s'",
+                       testbed::kSuperuser));
+  for (const char* name : {"postgres-row", "postgres-advisory-xact"}) {
+    HeldBench bench(kLongTtl, *find_strategy(name), *own);
+    ASSERT_TRUE(eventually([&] { return own->other_connections() == 0; })) << name;
+    EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::not_owner) << name;
+    EXPECT_TRUE(bench.held.state->lost_at()) << name;
+  }
+}
+
 /// The answer with the grant is lost together with its connection, as the client is stopped.
 AcquireResult acquire_and_lose_the_answer() {
   Bench bench(*find_strategy("postgres-lease"));
@@ -84,6 +133,18 @@ AcquireResult acquire_and_lose_the_answer() {
 TEST(LostAnswers, AreCleanedUpOnANewConnectionAlsoAfterAStop) {
   EXPECT_EQ(acquire_and_lose_the_answer().outcome, AcquireOutcome::unknown);
   EXPECT_EQ(shared_postgres().keys(), std::vector<std::string>());
+}
+
+TEST(PostgresKeys, WithAZeroByteAreRefusedAndTheClientGoesOn) {
+  for (const char* name :
+       {"postgres-row", "postgres-lease", "postgres-table-lock", "postgres-observed-lease"}) {
+    HeldBench bench(kLongTtl, *find_strategy(name));
+    const AcquireResult refused = bench.holder->try_once(bench.key() + std::string("\0b", 2));
+    EXPECT_EQ(refused.outcome, AcquireOutcome::failed) << name;
+    EXPECT_THAT(refused.reason, testing::HasSubstr("must not have a zero byte"));
+    EXPECT_TRUE(bench.is_held());
+    EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released) << name;
+  }
 }
 
 /// In one transaction, as in applications.

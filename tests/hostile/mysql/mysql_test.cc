@@ -3,12 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "strategies/env.h"
+#include "strategies/registry.h"
+#include "tests/support/eventually.h"
+#include "tests/support/fiber_lock.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/test_names.h"
 
@@ -121,6 +127,7 @@ class MysqlSpeaker : public Speaker {
     const auto has = [&](std::string_view part) {
       return sql.find(part) != std::string_view::npos;
     };
+    if (has("sql_mode")) return packets({ok()});
     if (has("SET SESSION")) {
       const std::string more = ok(0, kMoreResults);
       return packets(joined({more, more, more}, one_value("7")));
@@ -230,6 +237,23 @@ TEST_P(HostileMysql, GetsNoLockGrantedThatItDidNotGrant) {
     return Honest{[] { return std::make_unique<my::MysqlSpeaker>(); }, was_granted_by_mysql,
                   "mysql://ann@"};
   });
+}
+
+/// For which the client trusts its lease.
+TEST(MysqlLease, AsksForWholeMilliseconds) {
+  const HostileServer server([] { return std::make_unique<my::MysqlSpeaker>(); }, {});
+  const auto env = make_system_env(random_seed());
+  Services services;
+  const Endpoints endpoints{{"mysql", {"mysql://ann@" + server.address()}}};
+  const StrategyOptions options{.command_timeout = kPatience};
+  const auto lock = make_carried(
+      *find_strategy("mysql-lease"),
+      {.endpoints = endpoints, .options = options, .env = *env, .services = services, .client = 3});
+  constexpr Duration kTtl = std::chrono::seconds(10) + std::chrono::nanoseconds(1);
+  EXPECT_TRUE(lock->acquire({.key = "lockbench:hostile:{k}", .ttl = kTtl, .deadline = {}}).lease);
+  EXPECT_TRUE(std::ranges::any_of(server.exchanges(), [](const auto& exchange) {
+    return exchange.request.find(" + INTERVAL 10001000 MICROSECOND") != std::string::npos;
+  }));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostileMysql, testing::ValuesIn(strategies_of("mysql")),

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "strategies/nats/client/connection.h"
+#include "tests/support/eventually.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/nats_replies.h"
 #include "tests/support/test_names.h"
@@ -138,6 +140,24 @@ class NatsSpeaker : public Speaker {
   const std::shared_ptr<NatsStreams> streams_;
 };
 
+/// Without room for a further connection.
+class FullNats : public NatsSpeaker {
+ public:
+  FullNats() : NatsSpeaker(std::make_shared<NatsStreams>()) {}
+  std::string answer(std::string_view request) override {
+    return request.starts_with("PING") ? "-ERR 'maximum connections exceeded'\r\n" : "";
+  }
+};
+
+TEST(AFullNats, IsNotSaidToRefuseTheLogin) {
+  const HostileServer server([] { return std::make_unique<FullNats>(); }, {});
+  const auto env = make_system_env(random_seed());
+  nats::Connection connection(nats::parse_endpoint(server.address()).value(), kPatience, *env);
+  const auto connected = connection.connect();
+  ASSERT_FALSE(connected);
+  EXPECT_EQ(connected.error().message, server.address() + ": maximum connections exceeded");
+}
+
 /// The last message for the lock decides: it was acknowledged, with a number of its own.
 bool was_granted(const std::vector<HostileServer::Exchange>& exchanges) {
   for (auto exchange = exchanges.rbegin(); exchange != exchanges.rend(); ++exchange) {
@@ -155,7 +175,7 @@ class HostileNats : public testing::TestWithParam<const Descriptor*> {};
 
 TEST_P(HostileNats, GetsNoLockGrantedThatItDidNotGrant) {
   const bool observed = GetParam()->traits.observed;
-  const std::string bucket = std::string("lockbench-hostile-k") + (observed ? "-records" : "");
+  const std::string bucket = std::string("lockbench-hostile-k") + (observed ? "_records" : "");
   expect_no_false_grants(
       *GetParam(),
       misdeeds(nats_replies("KV_" + bucket, "$KV." + bucket + ".lockbench=3Ahostile=3A=7Bk=7D"),

@@ -175,7 +175,7 @@ std::vector<std::string> replies() {
     all.push_back(bound + message('n') + done(tag) + ready);
     all.push_back(bound + one_value("7", tag) + ready);
   }
-  for (const char* code : {"55P03", "57014", "57P01", "40001", "25P02", "XX\x1b[2J", ""}) {
+  for (const char* code : {"55P03", "57014", "57P01", "40001", "25P02", "25P03", "XX\x1b[2J", ""}) {
     all.push_back(error(code, "no\x1b[2J\nmore") + ready);
   }
   std::string many;

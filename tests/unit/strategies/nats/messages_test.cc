@@ -85,6 +85,7 @@ TEST(Answers, ToAPutTellItsNumber) {
   ASSERT_TRUE(changed);
   EXPECT_EQ(changed->refusal, Refusal::changed);
   EXPECT_EQ(changed->why, "wrong last sequence: 1");
+  EXPECT_EQ(parse_answer(test::nats_error(10164))->refusal, Refusal::changed) << "of replicas";
 }
 
 TEST(Answers, TellTheLatestMessageOfAKey) {
@@ -141,9 +142,9 @@ TEST(Places, AreBucketsOfTheRunAndKeysThatAnyClientCanRead) {
   EXPECT_EQ(place.stream, "KV_lockbench-" + run);
   EXPECT_EQ(place.subject, "$KV.lockbench-" + run + ".lockbench=3A" + run + "=3A=7B1=7D");
   EXPECT_EQ(place_of("lockbench:" + run + "-2:{1}", false).stream,
-            "KV_lockbench-" + run + "-2-records");
+            "KV_lockbench-" + run + "-2_records");
   EXPECT_EQ(run_of_stream(place.stream), run);
-  EXPECT_EQ(run_of_stream("KV_lockbench-" + run + "-2-records"), run + "-2");
+  EXPECT_EQ(run_of_stream("KV_lockbench-" + run + "-2_records"), run + "-2");
   EXPECT_EQ(run_of_stream("KV_lockbench"), "");
   EXPECT_EQ(run_of_stream("KV_other-" + run), "");
 }
@@ -155,7 +156,13 @@ TEST(Places, OfLocksOutsideARunAreApartByTheirTags) {
   EXPECT_EQ(place_of("lockbench:plays:{7}:next", true).stream, "KV_lockbench-plays-7");
   EXPECT_EQ(place_of("lockbench:a b_c:x", true).stream, "KV_lockbench-a_20b_5Fc");
   EXPECT_NE(place_of("a=3A", true).subject, place_of("a:", true).subject);
-  EXPECT_LT(place_of("lockbench:" + std::string(500, '{') + ":{x}", true).stream.size(), 255U);
+  const std::string tag(200, 't');
+  EXPECT_NE(place_of("lockbench:a:{" + tag + "1}", true).stream,
+            place_of("lockbench:a:{" + tag + "2}", true).stream);
+  EXPECT_LT(place_of("lockbench:" + std::string(200, '!') + ":{" + tag + "}", false).stream.size(),
+            255U);
+  EXPECT_NE(place_of("lockbench:a:{b-records}", true).stream,
+            place_of("lockbench:a:{b}", false).stream);
 }
 
 }  // namespace
