@@ -249,6 +249,7 @@ StoreResult<T> Connection::call(std::string_view name, std::span<const std::stri
   }
   StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
   if (!cut) {
+    if (last_use_.was_long_ago(env_.now()) && transport_ && !transport_->is_quiet()) close();
     answer = connect(stop).and_then([&] { return exchange<T>(request, timeouts_, stop, parse); });
   }
   const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;

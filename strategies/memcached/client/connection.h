@@ -89,9 +89,10 @@ ParseResult<Stats> parse_stats(std::string_view bytes);
 
 /// One connection to one memcached server, in the text protocol; used by one thread. Constructing
 /// it does not connect; a command connects first if there is no connection, within the command
-/// timeout. After a failure the connection is closed, and the next command reconnects. Reports
-/// every command to its Env. After a stop, an answer has a part of Timeouts::after_stop to come.
-/// `dialer` outlives it.
+/// timeout. After a failure the connection is closed, and the next command reconnects; so it does
+/// if the server has closed a connection that was idle for more than a second. Reports every
+/// command to its Env. After a stop, an answer has a part of Timeouts::after_stop to come. `dialer`
+/// outlives it.
 class Connection {
  public:
   Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env,
@@ -148,6 +149,7 @@ class Connection {
   Env& env_;
   Dialer& dialer_;
   std::unique_ptr<Transport> transport_;
+  LastUse last_use_;
   std::string received_;  ///< bytes not used yet
 };
 
