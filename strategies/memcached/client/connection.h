@@ -64,7 +64,8 @@ struct Parsed {
 
 struct BadReply {
   std::string why;  ///< printable
-  /// The server answered that it did nothing. If false, the reply does not fit the command.
+  /// The server answered that it did nothing. If false, it does not say so, or the reply does not
+  /// fit the command.
   bool refused = false;
 };
 

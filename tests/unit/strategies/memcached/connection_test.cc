@@ -1,6 +1,9 @@
 #include "strategies/memcached/client/connection.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+
+#include <string>
+#include <utility>
 
 #include "tests/support/eventually.h"
 #include "tests/support/scripted_dialer.h"
@@ -47,6 +50,20 @@ TEST_F(MemcachedConnection, ABusyOneIsNotLookedAt) {
   clock_.advance(1s);
   ASSERT_TRUE(connection.add("b", "x", 9));
   EXPECT_EQ(server.looks(), 0);
+}
+
+TEST_F(MemcachedConnection, OnlyAnErrorThatSaysSoTookNoEffect) {
+  using Kind = StoreError::Kind;
+  for (const auto& [said, kind] : {std::pair("ERROR", Kind::rejected),
+                                   {"CLIENT_ERROR bad data chunk", Kind::rejected},
+                                   {"SERVER_ERROR out of memory storing object", Kind::rejected},
+                                   {"SERVER_ERROR Connection timed out", Kind::unanswered}}) {
+    test::ScriptedDialer server({"VERSION 1.6.18\r\n", std::string(said) + "\r\n"});
+    const auto added = connection_to(server).add("a", "x", 9);
+    ASSERT_FALSE(added) << said;
+    EXPECT_EQ(added.error().kind, kind) << said;
+    EXPECT_THAT(added.error().message, testing::HasSubstr(said));
+  }
 }
 
 }  // namespace

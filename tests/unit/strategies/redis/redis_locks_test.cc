@@ -19,6 +19,23 @@ TEST_F(RedisLockTest, ACleanUpKeepsWhatTheClientHolds) {
   EXPECT_EQ(redis_.value("k"), std::nullopt) << "it holds nothing any more";
 }
 
+TEST_F(RedisLockTest, WithoutAFencingNumberThereIsNoLock) {
+  for (const auto& [strategy, numbers] :
+       {std::pair("redis-fenced", "k:fencing"), {"redis-queue", "k:numbers"}}) {
+    redis_.set(numbers, "not a number");
+    // Before the client that failed could clean up.
+    redis_.on_arrival([&, name = strategy](const std::string& command) {
+      if (command.find(" leave ") == std::string::npos) return;
+      EXPECT_EQ(redis_.value("k"), std::nullopt) << name;
+    });
+    EXPECT_EQ(client(strategy).acquire().outcome, AcquireOutcome::failed) << strategy;
+    EXPECT_EQ(redis_.value("k"), std::nullopt) << strategy;
+    redis_.erase(numbers);
+    RedisClient& next = client(strategy);
+    EXPECT_EQ(next.lock->release(next.must_acquire()).outcome, ReleaseOutcome::released);
+  }
+}
+
 TEST_F(RedisLockTest, TheFirstOfABatchSendsTheScriptsSource) {
   RedisClient& a = client("redis-watchdog");
   const Lease one = a.must_acquire(9s);
