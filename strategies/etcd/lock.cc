@@ -388,6 +388,7 @@ ReleaseResult LeaseQueueLock::release(const Lease& lease) {
     return {ReleaseOutcome::failed, std::move(left.error().message)};
   }
   give_up(place, {});
+  leave_pending({});
   return {*left ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
 }
 

@@ -150,6 +150,19 @@ TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreReportedAndLeftWithTheNextLock) {
   EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 
+TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreLeftWithTheNextRelease) {
+  const Lease held = granted(client_->try_once(key("1")));
+  const Lease first = granted(client_->try_once(key("2")));
+  const Lease others = granted(other_->try_once(key("3")));
+  const std::size_t alone = below(key("3")).size();
+  client_->faults().drop_command(2);  // the first command queues
+  EXPECT_EQ(client_->try_once(key("3")).outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(below(key("3")).size(), alone + 1);
+  EXPECT_EQ(client_->release(first), ReleaseOutcome::released);
+  EXPECT_EQ(below(key("3")).size(), alone);
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
+}
+
 TEST_P(EtcdPlaces, ThatWereHeldAreLeftWithTheNextLock) {
   const AcquireResult first = client_->try_once(key("1"));
   const AcquireResult second = client_->try_once(key("2"));
