@@ -56,7 +56,13 @@ class ReentrantLock : public SingleNodeLock {
     const auto held = held_.find(lease.key);
     const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
     const auto state = held == held_.end() ? nullptr : held->second.state;
-    if (held != held_.end() && --held->second.count == 0) held_.erase(held);
+    const bool goes_on = held != held_.end() && --held->second.count > 0;
+    if (held != held_.end() && !goes_on) held_.erase(held);
+    // Lost before the client took the lock anew, which the release must leave to the new leases.
+    if (goes_on && lease.state && lease.state != state) {
+      doubt(lease);  // the server counts it if it knew nothing of the end yet
+      return false;
+    }
     const TimePoint asked_at = env().now();
     const auto released = release_once(lease, ttl, stop);
     if (!released) {

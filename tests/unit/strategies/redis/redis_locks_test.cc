@@ -64,6 +64,36 @@ TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
 }
 
+TEST_F(RedisLockTest, TheReleaseOfALostOuterLeaseLeavesTheLockTakenAnew) {
+  for (const char* strategy : {"redis-reentrant", "redis-reentrant-notify"}) {
+    RedisClient &a = client(strategy), &b = client(strategy);
+    const Lease lost = a.must_acquire(2s);
+    clock_.advance(3s);
+    const Lease anew = a.must_acquire(10s), inner = a.must_acquire(10s);
+    EXPECT_EQ(a.lock->release(lost).outcome, ReleaseOutcome::not_owner) << strategy;
+    EXPECT_EQ(a.lock->release(inner).outcome, ReleaseOutcome::released);
+    EXPECT_TRUE(anew.state->valid_at(clock_.now()));
+    EXPECT_EQ(b.acquire().outcome, AcquireOutcome::refused) << strategy;
+    EXPECT_EQ(a.lock->release(anew).outcome, ReleaseOutcome::released);
+    EXPECT_EQ(redis_.value("k"), std::nullopt);
+  }
+}
+
+TEST_F(RedisLockTest, ALeaseThatOnlyTheServerCountsIsReleasedWithTheOthers) {
+  for (const bool lost_first : {true, false}) {
+    RedisClient& a = client("redis-reentrant");
+    redis_.set_round_trip(200ms);
+    const Lease lost = a.must_acquire(2s);
+    redis_.set_round_trip(0ms);
+    clock_.advance(1850ms);  // over for the client; the server begins to count 100 ms later
+    const Lease anew = a.must_acquire(10s);
+    EXPECT_FALSE(lost.state->valid_at(clock_.now()));
+    a.lock->release(lost_first ? lost : anew);
+    a.lock->release(lost_first ? anew : lost);
+    EXPECT_EQ(redis_.value("k"), std::nullopt) << lost_first;
+  }
+}
+
 TEST_F(RedisLockTest, AnInnerAcquisitionSetsTheValidityOfTheOuterLeaseToo) {
   RedisClient& a = client("redis-reentrant");
   const TimePoint start = clock_.now();
