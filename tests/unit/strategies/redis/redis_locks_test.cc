@@ -112,6 +112,25 @@ TEST_F(RedisLockTest, AnInnerAcquisitionSetsTheValidityOfTheOuterLeaseToo) {
   EXPECT_TRUE(next.state->valid_at(clock_.now()));
 }
 
+TEST_F(RedisLockTest, AnInnerRequestWithoutAnAnswerMayHaveShortenedTheLock) {
+  RedisClient& a = client("redis-reentrant");
+  const Lease outer = a.must_acquire(10s);
+  redis_.fail(1, Failure::not_sent);
+  EXPECT_EQ(a.acquire(2s).outcome, AcquireOutcome::failed);
+  EXPECT_EQ(outer.state->valid_until(), clock_.now() + 10s);
+  redis_.fail(1, Failure::answer_lost);
+  EXPECT_EQ(a.acquire(2s).outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(redis_.ttl("k"), 2s);
+  EXPECT_EQ(outer.state->valid_until(), clock_.now() + 2s);
+
+  const Lease inner = a.must_acquire(2s);
+  EXPECT_EQ(a.lock->renew(outer, 10s).outcome, RenewOutcome::renewed);
+  redis_.fail(2, Failure::answer_lost);  // the first one is told that the script is not known
+  EXPECT_EQ(a.lock->release(inner).outcome, ReleaseOutcome::failed);
+  EXPECT_EQ(redis_.ttl("k"), 2s);
+  EXPECT_EQ(outer.state->valid_until(), clock_.now() + 2s);
+}
+
 /// Notes to which server, and with which timeout, each connection is made.
 class NotingServer : public FakeRedis {
  public:
