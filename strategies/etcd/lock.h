@@ -87,6 +87,8 @@ class LeaseQueueLock : public LockStrategy {
   void leave_later(Place& place, const std::stop_token& stop);
   void leave_pending(const std::stop_token& stop);
   void retire(const std::shared_ptr<Session>& session);
+  /// It takes no new locks, and expires after its last one.
+  void forget(const std::shared_ptr<Session>& session);
   void end(Session& session, std::string_view key, const std::stop_token& stop);
 
   const Context context_;
