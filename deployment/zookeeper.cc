@@ -113,7 +113,10 @@ class ZookeeperStore : public PrivateStore {
     const std::string lock = zookeeper::node_of_key(key);
     auto queue = ask(visit, Request::Kind::children, lock).children;
     std::erase_if(queue, [](const auto& name) { return !zookeeper::sequence_of(name); });
-    const auto first = std::ranges::min_element(queue, {}, zookeeper::sequence_of);
+    const auto earlier = [](const auto& one, const auto& other) {
+      return zookeeper::comes_before(*zookeeper::sequence_of(one), *zookeeper::sequence_of(other));
+    };
+    const auto first = std::ranges::min_element(queue, earlier);
     return first == queue.end() ? lock : lock + "/" + *first;
   }
 

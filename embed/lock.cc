@@ -258,7 +258,10 @@ bool Lock::valid() const {
 
 bool Lock::renew(std::chrono::nanoseconds ttl) {
   if (!grant_->lease) return false;
-  const RenewResult result = grant_->client->strategy->renew(*grant_->lease, ttl);
+  // Beside a timer, which asks for the lock's own TTL, the one that arrives last would win.
+  const RenewResult result = grant_->lease->renewal
+                                 ? RenewResult{RenewOutcome::unsupported, {}}
+                                 : grant_->client->strategy->renew(*grant_->lease, ttl);
   grant_->pool->metrics().renewed(result.outcome);
   grant_->reason = result.outcome == RenewOutcome::not_owner     ? "the lock is lost"
                    : result.outcome == RenewOutcome::unsupported ? "this lock needs no renewal"

@@ -118,7 +118,10 @@ TimePoint RenewalScheduler::run_due(const std::stop_token& stop) {
   const TimePoint due_by = env_->now();
   for (auto batch = take_due(due_by); !batch.empty() && !stop.stop_requested();
        batch = take_due(due_by)) {
-    send(batch, stop);
+    // One that failed may be waited for until its timeout.
+    const std::size_t healthy = put_healthy_first(batch);
+    send(std::span(batch).first(healthy), stop);
+    send(std::span(batch).subspan(healthy), stop);
   }
   const std::scoped_lock lock(mutex_);
   return next_due();
@@ -170,7 +173,16 @@ TimePoint RenewalScheduler::usable_at(const RenewalOrder& order, TimePoint now) 
   return std::max(now, times.at(static_cast<std::size_t>(order.quorum - 1)));
 }
 
-void RenewalScheduler::send(std::vector<Flight>& batch, const std::stop_token& stop) {
+std::size_t RenewalScheduler::put_healthy_first(std::vector<Flight>& batch) const {
+  const auto failed = [&](const std::string& name) { return channels_.at(name).failures > 0; };
+  const std::scoped_lock lock(mutex_);
+  const auto others = std::stable_partition(batch.begin(), batch.end(), [&](const Flight& flight) {
+    return std::ranges::none_of(flight.renewal->order_.channels, failed);
+  });
+  return static_cast<std::size_t>(others - batch.begin());
+}
+
+void RenewalScheduler::send(std::span<Flight> batch, const std::stop_token& stop) {
   // In the order of first use, as the order of addresses would differ from run to run.
   std::vector<std::pair<Channel*, std::vector<Flight*>>> asked;
   const auto asked_of = [&](Channel& channel) -> std::vector<Flight*>& {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -76,7 +77,8 @@ class Renewal : public std::enable_shared_from_this<Renewal> {
 
 /// Renews the leases of all clients of a run, as Redisson's watchdog does for one process. Renewals
 /// are sent in order of their due times; those on one store in pipelined batches on one connection,
-/// with those that are due a little later.
+/// with those that are due a little later. A store that failed last time comes after the others,
+/// which it would hold up for its timeout.
 /// One task, started beside the first client that needs it, serves any number of leases. A lease is
 /// marked lost when the store no longer knows its owner. When the store fails, its next turn comes
 /// as usual, which is what Redisson does (renewal/RenewalTask.java: run() calls schedule() whether
@@ -139,7 +141,9 @@ class RenewalScheduler {
   std::vector<Flight> take_due(TimePoint due_by);
   /// When a quorum of its channels can be used again; now unless they failed lately.
   TimePoint usable_at(const RenewalOrder& order, TimePoint now) const;
-  void send(std::vector<Flight>& batch, const std::stop_token& stop);
+  /// Returns how many of them have no channel whose latest renewals failed; these come first.
+  std::size_t put_healthy_first(std::vector<Flight>& batch) const;
+  void send(std::span<Flight> batch, const std::stop_token& stop);
   void leave_out_stopped(std::vector<Flight*>& flights) const;
   void receive(Channel& channel, std::vector<Flight*>& asked, const std::stop_token& stop);
   void settle(const Flight& flight);

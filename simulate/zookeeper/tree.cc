@@ -296,10 +296,10 @@ std::vector<std::string> ZookeeperTree::with_children(const std::string& path) c
 
 std::int64_t ZookeeperTree::holder_of(const std::string& lock) const {
   std::string holder = lock;
-  std::optional<std::int64_t> first;
+  std::optional<std::int32_t> first;
   for (const std::string& path : with_children(lock)) {
     const auto place = zookeeper::sequence_of(name_in(path));
-    if (path == lock || !place || (first && *place > *first)) continue;
+    if (path == lock || !place || (first && zookeeper::comes_before(*first, *place))) continue;
     first = place;
     holder = path;
   }

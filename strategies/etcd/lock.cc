@@ -218,6 +218,10 @@ bool LeaseQueueLock::usable(const Session& session, const AcquireRequest&) {
 
 void LeaseQueueLock::retire(const std::shared_ptr<Session>& session) {
   session->retired = true;
+  forget(session);
+}
+
+void LeaseQueueLock::forget(const std::shared_ptr<Session>& session) {
   std::erase_if(sessions_, [&](const auto& known) { return known.second == session; });
 }
 
@@ -278,6 +282,9 @@ class LeaseQueueLock::Acquisition {
       const bool gone = !*looked || !(*looked)->there;
       if (!gone) return judge(**looked);
       if (!*looked) place_.session->state->mark_lost(lock_.env_.now());
+      // Its lease may be gone with the place, though it still counts as valid here. Not retired: to
+      // end what has ended would cut a lock-delay short.
+      lock_.forget(place_.session);
       drop_place();
       if (attempt == 1) {
         return failure_at(lock_.etcd_.display(), StoreError::Kind::not_sent,
@@ -388,6 +395,7 @@ ReleaseResult LeaseQueueLock::release(const Lease& lease) {
     return {ReleaseOutcome::failed, std::move(left.error().message)};
   }
   give_up(place, {});
+  leave_pending({});
   return {*left ? ReleaseOutcome::released : ReleaseOutcome::not_owner, {}};
 }
 

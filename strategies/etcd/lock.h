@@ -83,10 +83,12 @@ class LeaseQueueLock : public LockStrategy {
   /// The place is gone. Ends its session if that is retired and this was its last place.
   void give_up(Place& place, const std::stop_token& stop);
   /// The place could not be left and may still exist. Retires its session; if that goes on for
-  /// other locks, the place is left as soon as the store answers again.
+  /// other locks, the next acquisition or release leaves the place.
   void leave_later(Place& place, const std::stop_token& stop);
   void leave_pending(const std::stop_token& stop);
   void retire(const std::shared_ptr<Session>& session);
+  /// It takes no new locks, and expires after its last one.
+  void forget(const std::shared_ptr<Session>& session);
   void end(Session& session, std::string_view key, const std::stop_token& stop);
 
   const Context context_;

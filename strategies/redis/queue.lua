@@ -62,11 +62,13 @@ local function grant(waiter)
   redis.call('PEXPIRE', wake_list(waiter), window)
 end
 
+-- The number comes first: if it cannot be had, an error must not leave a lock that nobody holds.
 local function take(ttl)
+  local number = next_number('fencing')
   forget(token)
   redis.call('DEL', wake_list(token))
   redis.call('SET', lock, token, 'PX', ttl)
-  return {1, next_number('fencing')}
+  return {1, number}
 end
 
 local function ask(window, ttl, may_wait)

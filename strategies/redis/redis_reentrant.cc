@@ -27,6 +27,7 @@ class ReentrantLock : public SingleNodeLock {
     latest_ttl_ = request.ttl;
     (void)settle_doubts(lease, request.stop);  // after a failure, the release tries again
     begin_validity();
+    const TimePoint asked_at = env().now();
     const Script& script = scripts::reentrant_acquire;
     auto tried = redis().read(
         kNilOrTimeLeft, script.name,
@@ -36,6 +37,7 @@ class ReentrantLock : public SingleNodeLock {
       ++held.count;
       held.ttl = request.ttl;
     }
+    if (!tried) curtail(lease, tried.error(), end_of(asked_at, request.ttl));
     return tried;
   }
 
@@ -56,11 +58,18 @@ class ReentrantLock : public SingleNodeLock {
     const auto held = held_.find(lease.key);
     const Duration ttl = held == held_.end() ? latest_ttl_ : held->second.ttl;
     const auto state = held == held_.end() ? nullptr : held->second.state;
-    if (held != held_.end() && --held->second.count == 0) held_.erase(held);
+    const bool goes_on = held != held_.end() && --held->second.count > 0;
+    if (held != held_.end() && !goes_on) held_.erase(held);
+    // Lost before the client took the lock anew, which the release must leave to the new leases.
+    if (goes_on && lease.state && lease.state != state) {
+      doubt(lease);  // the server counts it if it knew nothing of the end yet
+      return false;
+    }
     const TimePoint asked_at = env().now();
     const auto released = release_once(lease, ttl, stop);
     if (!released) {
       doubt(lease);
+      curtail(lease, released.error(), end_of(asked_at, ttl));
       return tl::unexpected(released.error());
     }
     if (*released == Released::counted_down) {
@@ -126,6 +135,17 @@ class ReentrantLock : public SingleNodeLock {
   };
 
   static std::string milliseconds(Duration ttl) { return std::to_string(ceil_milliseconds(ttl)); }
+
+  /// After a failure: the script may have given the lock, if the client still holds it, a TTL that
+  /// ends then.
+  void curtail(const Lease& lease, const StoreError& error, TimePoint end) {
+    const bool may_have_run =
+        error.kind == StoreError::Kind::unanswered || error.kind == StoreError::Kind::refused;
+    const auto held = held_.find(lease.key);
+    if (!may_have_run || held == held_.end() || !held->second.state) return;
+    LeaseState& state = *held->second.state;
+    if (end < state.valid_until()) state.extend(end, state.confirmed_at());
+  }
 
   /// Remembers that the server may count this lock once more than this client.
   void doubt(const Lease& lease) {

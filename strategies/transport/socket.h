@@ -45,8 +45,27 @@ class Transport {
                            const std::stop_token& stop) = 0;
   /// To poll for input; -1 if bytes are already received.
   virtual int descriptor() const = 0;
+  /// Whether the server has neither closed the connection nor sent anything, between two requests.
+  /// One look, which does not wait; if false, the connection is of no more use.
+  bool is_quiet() {
+    char byte = 0;
+    return receive({&byte, 1}, Duration::zero(), {}).status == Status::timed_out;
+  }
   /// After `closed`, if nobody else receives: the reason as far as known.
   virtual std::string why_closed() { return "the connection was closed"; }
+};
+
+/// When a connection was last used. A server or a proxy closes one that is idle, so after a second
+/// its user looks at it before the next request: each look costs a system call.
+class LastUse {
+ public:
+  /// Whether the last use was long ago; this is the next one.
+  bool was_long_ago(TimePoint now) {
+    return now - std::exchange(at_, now) > std::chrono::seconds(1);
+  }
+
+ private:
+  TimePoint at_{};
 };
 
 /// The failure in words; `closed` has a reason if the transport is given.

@@ -62,7 +62,7 @@ StoreResult<bool> NodeLock::try_once(const AcquireRequest& request, Claim& claim
       claim.node.clear();
       abandoned_.clear();
     }
-    while (!abandoned_.empty() && give_up(abandoned_.back(), request.stop)) abandoned_.pop_back();
+    remove_abandoned(request.stop);
     auto granted = ask(claim, request.stop);
     if (granted || !again || !session_->is_over(claimed_in_)) return granted;
   }
@@ -85,7 +85,23 @@ void NodeLock::abandon(Claim claim) {
   }
 }
 
+void NodeLock::remove_abandoned(const std::stop_token& stop) {
+  while (!abandoned_.empty() && give_up(abandoned_.back(), stop)) abandoned_.pop_back();
+}
+
 ReleaseResult NodeLock::release(const Lease& lease) {
+  ReleaseResult result = give_back(lease);
+  if (abandoned_.empty()) return result;
+  if (!session_->has_leases()) {
+    session_->close();
+    abandoned_.clear();
+  } else if (result.outcome != ReleaseOutcome::failed) {
+    remove_abandoned({});
+  }
+  return result;
+}
+
+ReleaseResult NodeLock::give_back(const Lease& lease) {
   // After a loss or an earlier release, the node may belong to another client.
   const bool ours = session_->unbind(lease.state) && !lease.state->lost_at();
   if (!ours) return {ReleaseOutcome::not_owner, {}};

@@ -64,9 +64,11 @@ class NodeLock : public LockStrategy {
  private:
   StoreResult<bool> try_once(const AcquireRequest& request, Claim& claim);
   void withdraw(AcquireResult& result, const Claim& claim, const std::stop_token& stop);
-  /// Remembers a claim whose node could not be removed, so that it does not stay until the session
-  /// ends.
+  ReleaseResult give_back(const Lease& lease);
+  /// A claim's node could not be removed. Ends the session if that has no leases; otherwise the
+  /// claim is remembered, for the next acquisition or release to remove its node.
   void abandon(Claim claim);
+  void remove_abandoned(const std::stop_token& stop);
 
   Env& env_;
   std::unique_ptr<Session> session_;

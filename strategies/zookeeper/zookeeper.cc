@@ -144,7 +144,7 @@ class Semaphore : public NodeQueue {
     const auto mine = sequence_of(own);
     const auto before = std::ranges::count_if(children, [&](const std::string& child) {
       const auto sequence = sequence_of(child);
-      return sequence && mine && *sequence < *mine;
+      return sequence && mine && comes_before(*sequence, *mine);
     });
     if (before < permits_) place.ahead.reset();
     return place;

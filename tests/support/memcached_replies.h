@@ -24,6 +24,7 @@ inline std::vector<std::string> memcached_replies(const std::string& key) {
           "ERROR\r\n",
           "CLIENT_ERROR bad data chunk\r\n",
           "SERVER_ERROR out of memory storing object\r\n",
+          "SERVER_ERROR Connection timed out\r\n",
           "VERSION 1.6.18\r\n",
           "STAT pid 1\r\nEND\r\n",
           "VALUE " + key + " 0 1 1\r\nx\r\nEND\r\n",

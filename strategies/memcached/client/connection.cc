@@ -42,10 +42,11 @@ tl::expected<std::optional<std::string_view>, std::string_view> line_of(std::str
 
 /// An unexpected line: a server's error, or the answer to another command.
 tl::unexpected<BadReply> not_expected(std::string_view expected, std::string_view line) {
-  if (line == "ERROR" || line.starts_with("CLIENT_ERROR") || line.starts_with("SERVER_ERROR")) {
-    return tl::unexpected(BadReply{.why = quoted(line), .refused = true});
-  }
-  return unlike(expected, line);
+  const bool refused = line == "ERROR" || line.starts_with("CLIENT_ERROR") ||
+                       line.starts_with("SERVER_ERROR out of memory");
+  // Any other one may be a proxy's, which has passed the command on and got no answer.
+  if (!refused && !line.starts_with("SERVER_ERROR")) return unlike(expected, line);
+  return tl::unexpected(BadReply{.why = quoted(line), .refused = refused});
 }
 
 std::string words_of(const Choice& choice) {
@@ -249,6 +250,7 @@ StoreResult<T> Connection::call(std::string_view name, std::span<const std::stri
   }
   StoreResult<T> answer = fail(StoreError::Kind::not_sent, "the connection was cut");
   if (!cut) {
+    if (last_use_.was_long_ago(env_.now()) && transport_ && !transport_->is_quiet()) close();
     answer = connect(stop).and_then([&] { return exchange<T>(request, timeouts_, stop, parse); });
   }
   const bool answered = answer || answer.error().kind == StoreError::Kind::rejected;

@@ -64,7 +64,8 @@ struct Parsed {
 
 struct BadReply {
   std::string why;  ///< printable
-  /// The server answered that it did nothing. If false, the reply does not fit the command.
+  /// The server answered that it did nothing. If false, it does not say so, or the reply does not
+  /// fit the command.
   bool refused = false;
 };
 
@@ -89,9 +90,10 @@ ParseResult<Stats> parse_stats(std::string_view bytes);
 
 /// One connection to one memcached server, in the text protocol; used by one thread. Constructing
 /// it does not connect; a command connects first if there is no connection, within the command
-/// timeout. After a failure the connection is closed, and the next command reconnects. Reports
-/// every command to its Env. After a stop, an answer has a part of Timeouts::after_stop to come.
-/// `dialer` outlives it.
+/// timeout. After a failure the connection is closed, and the next command reconnects; so it does
+/// if the server has closed a connection that was idle for more than a second. Reports every
+/// command to its Env. After a stop, an answer has a part of Timeouts::after_stop to come. `dialer`
+/// outlives it.
 class Connection {
  public:
   Connection(Endpoint endpoint, const Timeouts& timeouts, Env& env,
@@ -148,6 +150,7 @@ class Connection {
   Env& env_;
   Dialer& dialer_;
   std::unique_ptr<Transport> transport_;
+  LastUse last_use_;
   std::string received_;  ///< bytes not used yet
 };
 

@@ -75,6 +75,7 @@ class SocketConnection : public Connection, private Client {
   }
 
   StoreResult<bool> connect_within(Duration longest, const std::stop_token& stop) override {
+    drop_useless();
     if (transport_) return true;
     // The sentinels are asked one after the other, each with a timeout.
     if (!endpoint_.sentinels.empty()) return connect(stop).map([] { return true; });
@@ -113,9 +114,7 @@ class SocketConnection : public Connection, private Client {
 
   void flush(const std::stop_token& stop) override {
     if (out_.empty()) return;
-    // After an unrequested answer, a command needs a new connection.
-    const bool idle = pendings_.empty() || pendings_[0].state == Pending::State::queued;
-    if (transport_ && idle && reader_->holds_bytes()) transport_.reset();
+    drop_useless();
     if (auto connected = connect(stop); !connected) {
       break_connection(std::move(connected.error().message));
       return;
@@ -162,6 +161,15 @@ class SocketConnection : public Connection, private Client {
 
     bool broken() const { return state == State::never_sent || state == State::unanswered; }
   };
+
+  /// Drops a connection on which a command would be lost: one that the server has closed while it
+  /// was idle, or on which it sent what nobody asked for.
+  void drop_useless() {
+    const bool long_ago = last_use_.was_long_ago(env_.now());
+    const bool idle = pendings_.empty() || pendings_[0].state == Pending::State::queued;
+    if (!transport_ || !idle) return;
+    if (reader_->holds_bytes() || (long_ago && !transport_->is_quiet())) transport_.reset();
+  }
 
   StoreResult<void> start_on(std::unique_ptr<Transport> transport, const std::stop_token& stop) {
     transport_ = std::move(transport);
@@ -255,6 +263,7 @@ class SocketConnection : public Connection, private Client {
   TimePoint connecting_since_{};
   std::unique_ptr<Transport> transport_;
   std::optional<ReplyReader> reader_;
+  LastUse last_use_;
   std::string out_;
   std::deque<Pending> pendings_;  ///< oldest first
   std::string broken_reason_;

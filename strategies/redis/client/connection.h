@@ -88,7 +88,8 @@ struct Script {
 /// One connection to one server, used by one thread. Constructing it does not connect; a command
 /// connects first if there is no connection, within the command timeout. After a failure the
 /// connection is closed, commands under way count as unanswered, and the next command reconnects.
-/// Reports every command to its Env. Error replies are failures of kind `rejected`.
+/// If the server has closed a connection that was idle for more than a second, so does that
+/// command. Reports every command to its Env. Error replies are failures of kind `rejected`.
 class Connection {
  public:
   virtual ~Connection() = default;

@@ -265,7 +265,8 @@ void SingleNodeLock::find_channel(const RenewalProtocol& protocol, std::string_v
     renewal_channel_ +=
         fmt::format(" {}/{} {}", replicas_->needed, replicas_->replicas, replicas_->within.count());
   }
-  // A shard that is down must not hold up the renewals at the others.
+  // A shard that is down fails its own renewals only, and from the second time on the scheduler
+  // asks it after the others.
   if (on_cluster()) renewal_channel_ += " " + server_of(key).display();
   scheduler_->provide_channel(renewal_channel_, [&](Env& env) {
     return make_renewal_channel(factory_.make(endpoint_, timeout, env), protocol, replicas_);

@@ -374,23 +374,31 @@ std::string node_of_key(std::string_view key) {
 
 std::string_view parent_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
 
-std::optional<std::int64_t> sequence_of(std::string_view name) {
+std::optional<std::int32_t> sequence_of(std::string_view name) {
   constexpr std::size_t kDigits = 10;
   if (name.size() < kDigits) return std::nullopt;
-  const auto number = parse_number<std::uint64_t>(name.substr(name.size() - kDigits));
-  return number ? std::optional(static_cast<std::int64_t>(*number)) : std::nullopt;
+  const std::string_view before = name.substr(0, name.size() - kDigits);
+  // Written with %010d, so that the sign of a negative number is one of the ten, or before them.
+  const bool has_sign = before.ends_with("--");
+  return parse_number<std::int32_t>(name.substr(before.size() - (has_sign ? 1 : 0)));
+}
+
+bool comes_before(std::int32_t one, std::int32_t other) {
+  const auto ahead = static_cast<std::uint32_t>(one) - static_cast<std::uint32_t>(other);
+  return static_cast<std::int32_t>(ahead) < 0;
 }
 
 Place place_among(std::span<const std::string> children, std::string_view own) {
   Place place;
   const auto mine = sequence_of(own);
   if (!mine) return place;
-  std::int64_t nearest = -1;
+  std::optional<std::int32_t> nearest;
   for (const std::string& child : children) {
     if (child == own) place.there = true;
     const auto sequence = sequence_of(child);
-    if (!sequence || *sequence >= *mine || *sequence <= nearest) continue;
-    nearest = *sequence;
+    if (!sequence || !comes_before(*sequence, *mine)) continue;
+    if (nearest && !comes_before(*nearest, *sequence)) continue;
+    nearest = sequence;
     place.ahead = child;
   }
   return place;

@@ -80,7 +80,7 @@ struct Request {
   enum class Kind {
     make,             ///< a container: the server removes it once its last child is gone
     make_ephemeral,   ///< a node that is deleted with the session
-    make_sequential,  ///< likewise, with ten digits added to its name
+    make_sequential,  ///< likewise, with a number added to its name
     children,         ///< the names of a node's children
     watch_children,   ///< likewise, and watch for their next change
     watch_and_count,  ///< likewise, and how many were ever made
@@ -202,9 +202,14 @@ std::string node_of_key(std::string_view key);
 /// "/a/b" of "/a/b/c"; empty for "/a".
 std::string_view parent_of(std::string_view path);
 
-/// The ten digits that ZooKeeper appends to the name of a sequential node; nothing if the name does
-/// not end in them.
-std::optional<std::int64_t> sequence_of(std::string_view name);
+/// The number that ZooKeeper appends to the name of a sequential node, which ends in '-' before it;
+/// nothing if there is none. It counts in 32 bits: after 2147483647 comes -2147483648 (Programmer's
+/// Guide, "Sequence Nodes").
+std::optional<std::int32_t> sequence_of(std::string_view name);
+
+/// Whether the node with number `one` was made before that with `other`, of some that exist at one
+/// time: the numbers go round.
+bool comes_before(std::int32_t one, std::int32_t other);
 
 /// A contender's place among the children of a lock's node.
 struct Place {

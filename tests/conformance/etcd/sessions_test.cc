@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "strategies/registry.h"
-#include "tests/conformance/common/bench.h"
+#include "tests/conformance/common/waiter.h"
 #include "tests/conformance/etcd/etcd_test_store.h"
 
 namespace lockbench::test {
@@ -39,6 +39,17 @@ TEST_P(EtcdSessions, ArePromisedNoLongerThanTheServerKeepsThem) {
   ASSERT_TRUE(bench.worlds().await("LeaseKeepAlive", 1));
   EXPECT_TRUE(eventually([&] { return held.state->valid_until() > granted_until; }));
   EXPECT_LT(held.state->valid_until(), holder->now() + kSessionTtl);
+}
+
+/// Long before the client's next renewal would show it.
+TEST_P(EtcdSessions, ThatEndWhileTheirClientWaitsAreFollowedByANewOne) {
+  HeldBench bench(kLongTtl, strategy_);
+  Waiter waiter(bench.client(), bench.key());
+  ASSERT_TRUE(waiter.waits());
+  EtcdProbe& probe = shared_etcd().probe();
+  probe.revoke(probe.keys(bench.key()).back().lease());
+  EXPECT_EQ(bench.holder->release(bench.held), ReleaseOutcome::released);
+  EXPECT_TRUE(waiter.join().lease) << waiter.join().reason;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EtcdSessions, testing::Values("etcd", "chubby"));
@@ -147,6 +158,19 @@ TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreReportedAndLeftWithTheNextLock) {
   EXPECT_EQ(below(key("2")).size(), alone + 1);
   EXPECT_TRUE(client_->try_once(key("3")).lease);
   EXPECT_EQ(below(key("2")).size(), alone);
+  EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
+}
+
+TEST_P(EtcdPlaces, ThatCouldNotBeLeftAreLeftWithTheNextRelease) {
+  const Lease held = granted(client_->try_once(key("1")));
+  const Lease first = granted(client_->try_once(key("2")));
+  const Lease others = granted(other_->try_once(key("3")));
+  const std::size_t alone = below(key("3")).size();
+  client_->faults().drop_command(2);  // the first command queues
+  EXPECT_EQ(client_->try_once(key("3")).outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(below(key("3")).size(), alone + 1);
+  EXPECT_EQ(client_->release(first), ReleaseOutcome::released);
+  EXPECT_EQ(below(key("3")).size(), alone);
   EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
 }
 

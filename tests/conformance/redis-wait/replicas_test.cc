@@ -210,9 +210,11 @@ TEST_F(ReentrantWait, OneReplicaIsEnoughButAllAreWaitedFor) {
 TEST_F(ReentrantWait, ARefusedReentryLeavesTheFirstGrant) {
   const Lease held = granted(client_->try_once(bench_.key()));
   freeze({0, 1});
-  EXPECT_EQ(client_->try_once(bench_.key()).outcome, AcquireOutcome::refused);
+  constexpr seconds kShorter{60};
+  EXPECT_EQ(client_->try_once(bench_.key(), kShorter).outcome, AcquireOutcome::refused);
   thaw_all();
   EXPECT_TRUE(bench_.is_held());
+  EXPECT_LT(held.state->valid_until(), client_->now() + kShorter) << "it has set a shorter TTL";
   EXPECT_EQ(client_->release(held), ReleaseOutcome::released);
   EXPECT_FALSE(bench_.is_held()) << "it is counted once too often";
 }

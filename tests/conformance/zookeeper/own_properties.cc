@@ -123,22 +123,33 @@ std::string dead_contenders_change_no_turns(const Descriptor& descriptor) {
 }
 
 /// The creation of a node was not answered and could not be undone, and the session continues
-/// because of another lock.
+/// because of another lock. Then the client acquires a third one, releases it, or releases the
+/// other.
 std::string unanswered_node_is_given_up_later(const Descriptor& descriptor) {
-  Bench bench(descriptor);
-  const auto client = bench.client(), stranger = bench.client();
-  const std::string other = bench.key() + "-other", third = bench.key() + "-third";
-  const Lease held = granted(client->try_once(other));
-  warm_up(*client, bench.key());
-  client->faults().drop_answer(1);
-  client->faults().drop_command(3);
-  const AcquireResult lost = client->try_once(bench.key());
-  if (lost.outcome != AcquireOutcome::unknown) return unexpected(lost, AcquireOutcome::unknown);
-  if (!held.state->valid_at(client->now())) return "it cost the other lock";
-  if (stranger->try_once(bench.key()).lease) return "nothing was left, so this shows nothing";
-  client->try_once(third);
-  const Lease free = granted(stranger->try_once(bench.key()), "an orphan: ");
-  return client->release(held) == ReleaseOutcome::released ? "" : "the other lock is lost";
+  enum class Then { acquires, releases, releases_the_last };
+  for (const Then then : {Then::acquires, Then::releases, Then::releases_the_last}) {
+    Bench bench(descriptor);
+    const auto client = bench.client(), stranger = bench.client();
+    const std::string other = bench.key() + "-other", third = bench.key() + "-third";
+    std::vector<Lease> held{granted(client->try_once(other))};
+    if (then == Then::releases) held.push_back(granted(client->try_once(third)));
+    warm_up(*client, bench.key());
+    client->faults().drop_answer(1);
+    client->faults().drop_command(3);
+    const AcquireResult lost = client->try_once(bench.key());
+    if (lost.outcome != AcquireOutcome::unknown) return unexpected(lost, AcquireOutcome::unknown);
+    if (!held.front().state->valid_at(client->now())) return "it cost the other lock";
+    if (stranger->try_once(bench.key()).lease) return "nothing was left, so this shows nothing";
+    if (then == Then::acquires) {
+      client->try_once(third);
+    } else if (client->release(held.back()) != ReleaseOutcome::released) {
+      return "the other lock is lost";
+    }
+    const Lease free = granted(stranger->try_once(bench.key()), "an orphan: ");
+    if (then == Then::releases_the_last) continue;
+    if (client->release(held.front()) != ReleaseOutcome::released) return "the other lock is lost";
+  }
+  return {};
 }
 
 /// The answer took longer than the session timeout.

@@ -3,9 +3,15 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <array>
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+
+#include "tests/support/listener.h"
 
 namespace lockbench::embed {
 namespace {
@@ -82,6 +88,48 @@ TEST_F(Embedded, EachOutcomeIsCounted) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_THAT(text, Not(HasSubstr("lockbench_lock_renewals_total{")));
+}
+
+/// A Redis that grants everything, on one connection.
+class GenerousRedis {
+ public:
+  GenerousRedis() : thread_([this] { serve(); }) {}
+  GenerousRedis(const GenerousRedis&) = delete;
+  GenerousRedis& operator=(const GenerousRedis&) = delete;
+  ~GenerousRedis() {
+    ::shutdown(listener_.fd(), SHUT_RDWR);
+    thread_.join();
+  }
+
+  std::string url() const { return "redis://127.0.0.1:" + std::to_string(listener_.port()); }
+
+ private:
+  void serve() const {
+    const int fd = ::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
+    std::array<char, 4096> buffer;
+    ssize_t got = 0;
+    while ((got = ::recv(fd, buffer.data(), buffer.size(), 0)) > 0) {
+      const std::string_view request(buffer.data(), static_cast<std::size_t>(got));
+      const bool sets = request.find("\r\nSET\r\n") != std::string_view::npos;
+      const std::string_view answer = sets ? "+OK\r\n" : ":1\r\n";
+      ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+    ::close(fd);
+  }
+
+  const test::Listener listener_;
+  std::thread thread_;
+};
+
+TEST(RenewedByATimer, ALockNeedsNoOtherRenewal) {
+  const GenerousRedis redis;
+  const Locks locks({.strategy = "redis-watchdog", .urls = {redis.url()}},
+                    std::make_shared<prometheus::Registry>());
+  Lock held = locks.acquire("k");
+  ASSERT_TRUE(held) << held.reason();
+  EXPECT_FALSE(held.renew(1s));
+  EXPECT_EQ(held.reason(), "this lock needs no renewal");
+  EXPECT_TRUE(held.release());
 }
 
 std::string error_of(const Settings& settings) {

@@ -55,6 +55,19 @@ TEST(SimulatedPoller, ReportsEachConnectionOnceAndForgetsThoseThatAreGone) {
   });
 }
 
+TEST(SimulatedTransport, IsQuietUntilItsServerSendsOrCloses) {
+  test::on_virtual_time([] {
+    Polled polled;
+    const auto one = polled.connect(), other = polled.connect();
+    EXPECT_TRUE(one->is_quiet() && other->is_quiet());
+    polled.server.wires.at(0)->answer("x", polled.world.now());
+    polled.server.wires.at(1)->refuse("closed");
+    polled.pass(1s);
+    EXPECT_FALSE(one->is_quiet());
+    EXPECT_FALSE(other->is_quiet());
+  });
+}
+
 TEST(SimulatedPoller, AWakeEndsTheNextWaitEvenInAPause) {
   test::on_virtual_time([] {
     Polled polled;

@@ -259,6 +259,23 @@ TEST_F(RenewalTest, AFailedStoreDoesNotDelayOthers) {
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()), (std::set<std::string>{"a", "b"}));
 }
 
+TEST_F(RenewalTest, AStoreThatFailedIsAskedAfterTheOthers) {
+  FakeRenewalStore& one = store("one");
+  FakeRenewalStore& two = store("two");
+  one.answer_with(RenewalAnswer::failed);
+  one.set_round_trip(1s);  // its timeout
+  RenewalOrder first = order("a"), other = order("b");
+  first.granted_at -= 3s;
+  other.granted_at += 2ms;
+  other.channels = {"two"};
+  const std::vector<std::shared_ptr<Renewal>> kept{scheduler_.keep(first), scheduler_.keep(other)};
+  run(3s);
+  ASSERT_EQ(one.asked().size(), 2U);
+  ASSERT_EQ(two.asked().size(), 1U);
+  EXPECT_EQ(two.asked().front().at, start_ + 3s);
+  EXPECT_EQ(one.asked().back().at, start_ + 3s);
+}
+
 TEST_F(RenewalTest, IsNeverRenewedPastItsCap) {
   FakeRenewalStore& one = store("one");
   for (const Duration drift : {Duration(0ms), Duration(100ms)}) {

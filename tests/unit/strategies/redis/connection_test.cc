@@ -9,6 +9,7 @@
 #include "strategies/redis/client/protocol.h"
 #include "strategies/redis/client/single_node.h"
 #include "tests/support/listener.h"
+#include "tests/support/scripted_dialer.h"
 #include "tests/support/sim_env.h"
 
 namespace lockbench::redis {
@@ -120,6 +121,51 @@ TEST_F(Scripted, ASurplusAnswerIsNotTakenForTheNext) {
   const auto next = connection->call({"SET", "b", "1"});
   ASSERT_TRUE(next) << next.error().message;
   EXPECT_TRUE(next->is_integer(0));
+}
+
+/// Connections to a server that may close them.
+class Closing : public Scripted {
+ protected:
+  std::unique_ptr<Connection> connection_to(test::ScriptedDialer& server) {
+    return make_connection_factory_on(server)->make({.host = "fake"}, kPatience, env_);
+  }
+};
+
+TEST_F(Closing, TheEndOfAnIdleConnectionCostsNoCommand) {
+  for (const bool closes : {true, false}) {
+    test::ScriptedDialer server({"+OK\r\n", "+OK\r\n"});
+    const auto connection = connection_to(server);
+    ASSERT_TRUE(connection->call({"SET", "a", "1"}));
+    if (closes) {
+      server.close();
+    } else {
+      server.send("-ERR idle\r\n");
+    }
+    clock_.advance(2s);
+    const auto next = connection->call({"SET", "b", "1"});
+    EXPECT_TRUE(next) << next.error().message;
+    EXPECT_EQ(connection->times_connected(), 2U);
+  }
+}
+
+/// A quorum's round must not wait for a new connection to one node.
+TEST_F(Closing, TheEndOfAnIdleConnectionShowsBeforeItIsAskedWhetherThereIsOne) {
+  test::ScriptedDialer server({"+OK\r\n"});
+  const auto connection = connection_to(server);
+  ASSERT_TRUE(connection->call({"SET", "a", "1"}));
+  server.close();
+  clock_.advance(2s);
+  EXPECT_TRUE(connection->connect_within(0s).value_or(false));
+  EXPECT_EQ(server.connections(), 2);
+}
+
+TEST_F(Closing, ABusyConnectionIsNotLookedAt) {
+  test::ScriptedDialer server({"+OK\r\n", "+OK\r\n"});
+  const auto connection = connection_to(server);
+  ASSERT_TRUE(connection->call({"SET", "a", "1"}));
+  clock_.advance(1s);
+  ASSERT_TRUE(connection->call({"SET", "b", "1"}));
+  EXPECT_EQ(server.looks(), 0);
 }
 
 TEST_F(Scripted, ASentinelGetsThePasswordOnlyIfItAsks) {

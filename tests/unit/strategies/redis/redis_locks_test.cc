@@ -19,6 +19,23 @@ TEST_F(RedisLockTest, ACleanUpKeepsWhatTheClientHolds) {
   EXPECT_EQ(redis_.value("k"), std::nullopt) << "it holds nothing any more";
 }
 
+TEST_F(RedisLockTest, WithoutAFencingNumberThereIsNoLock) {
+  for (const auto& [strategy, numbers] :
+       {std::pair("redis-fenced", "k:fencing"), {"redis-queue", "k:numbers"}}) {
+    redis_.set(numbers, "not a number");
+    // Before the client that failed could clean up.
+    redis_.on_arrival([&, name = strategy](const std::string& command) {
+      if (command.find(" leave ") == std::string::npos) return;
+      EXPECT_EQ(redis_.value("k"), std::nullopt) << name;
+    });
+    EXPECT_EQ(client(strategy).acquire().outcome, AcquireOutcome::failed) << strategy;
+    EXPECT_EQ(redis_.value("k"), std::nullopt) << strategy;
+    redis_.erase(numbers);
+    RedisClient& next = client(strategy);
+    EXPECT_EQ(next.lock->release(next.must_acquire()).outcome, ReleaseOutcome::released);
+  }
+}
+
 TEST_F(RedisLockTest, TheFirstOfABatchSendsTheScriptsSource) {
   RedisClient& a = client("redis-watchdog");
   const Lease one = a.must_acquire(9s);
@@ -47,6 +64,36 @@ TEST_F(RedisLockTest, AReentrantLockCountsAndReportsTheRestOfTheTtl) {
   EXPECT_EQ(a.lock->release(outer).outcome, ReleaseOutcome::not_owner);
 }
 
+TEST_F(RedisLockTest, TheReleaseOfALostOuterLeaseLeavesTheLockTakenAnew) {
+  for (const char* strategy : {"redis-reentrant", "redis-reentrant-notify"}) {
+    RedisClient &a = client(strategy), &b = client(strategy);
+    const Lease lost = a.must_acquire(2s);
+    clock_.advance(3s);
+    const Lease anew = a.must_acquire(10s), inner = a.must_acquire(10s);
+    EXPECT_EQ(a.lock->release(lost).outcome, ReleaseOutcome::not_owner) << strategy;
+    EXPECT_EQ(a.lock->release(inner).outcome, ReleaseOutcome::released);
+    EXPECT_TRUE(anew.state->valid_at(clock_.now()));
+    EXPECT_EQ(b.acquire().outcome, AcquireOutcome::refused) << strategy;
+    EXPECT_EQ(a.lock->release(anew).outcome, ReleaseOutcome::released);
+    EXPECT_EQ(redis_.value("k"), std::nullopt);
+  }
+}
+
+TEST_F(RedisLockTest, ALeaseThatOnlyTheServerCountsIsReleasedWithTheOthers) {
+  for (const bool lost_first : {true, false}) {
+    RedisClient& a = client("redis-reentrant");
+    redis_.set_round_trip(200ms);
+    const Lease lost = a.must_acquire(2s);
+    redis_.set_round_trip(0ms);
+    clock_.advance(1850ms);  // over for the client; the server begins to count 100 ms later
+    const Lease anew = a.must_acquire(10s);
+    EXPECT_FALSE(lost.state->valid_at(clock_.now()));
+    a.lock->release(lost_first ? lost : anew);
+    a.lock->release(lost_first ? anew : lost);
+    EXPECT_EQ(redis_.value("k"), std::nullopt) << lost_first;
+  }
+}
+
 TEST_F(RedisLockTest, AnInnerAcquisitionSetsTheValidityOfTheOuterLeaseToo) {
   RedisClient& a = client("redis-reentrant");
   const TimePoint start = clock_.now();
@@ -63,6 +110,25 @@ TEST_F(RedisLockTest, AnInnerAcquisitionSetsTheValidityOfTheOuterLeaseToo) {
   const Lease next = a.must_acquire(10s);
   EXPECT_FALSE(outer.state->valid_at(clock_.now())) << "it ended before";
   EXPECT_TRUE(next.state->valid_at(clock_.now()));
+}
+
+TEST_F(RedisLockTest, AnInnerRequestWithoutAnAnswerMayHaveShortenedTheLock) {
+  RedisClient& a = client("redis-reentrant");
+  const Lease outer = a.must_acquire(10s);
+  redis_.fail(1, Failure::not_sent);
+  EXPECT_EQ(a.acquire(2s).outcome, AcquireOutcome::failed);
+  EXPECT_EQ(outer.state->valid_until(), clock_.now() + 10s);
+  redis_.fail(1, Failure::answer_lost);
+  EXPECT_EQ(a.acquire(2s).outcome, AcquireOutcome::unknown);
+  EXPECT_EQ(redis_.ttl("k"), 2s);
+  EXPECT_EQ(outer.state->valid_until(), clock_.now() + 2s);
+
+  const Lease inner = a.must_acquire(2s);
+  EXPECT_EQ(a.lock->renew(outer, 10s).outcome, RenewOutcome::renewed);
+  redis_.fail(2, Failure::answer_lost);  // the first one is told that the script is not known
+  EXPECT_EQ(a.lock->release(inner).outcome, ReleaseOutcome::failed);
+  EXPECT_EQ(redis_.ttl("k"), 2s);
+  EXPECT_EQ(outer.state->valid_until(), clock_.now() + 2s);
 }
 
 /// Notes to which server, and with which timeout, each connection is made.

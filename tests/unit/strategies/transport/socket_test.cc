@@ -126,6 +126,16 @@ TEST_F(SharedCarrier, AnAnswerIsWaitedForUntilItIsReallyThere) {
   EXPECT_EQ(carrier_->polls, 3);
 }
 
+TEST_F(SharedCarrier, ASocketIsQuietUntilItsPeerSendsOrCloses) {
+  EXPECT_TRUE(socket_->is_quiet());
+  answer("x");
+  EXPECT_FALSE(socket_->is_quiet());
+  EXPECT_TRUE(socket_->is_quiet());
+  peer_ = OwnedSocket();
+  EXPECT_FALSE(socket_->is_quiet());
+  EXPECT_EQ(carrier_->polls, 0);
+}
+
 TEST_F(SharedCarrier, WhatAPollMayNotShowAgainIsReceivedWithoutOne) {
   answer("12345678");
   EXPECT_EQ(receive(kPatience, 4), "1234");

@@ -222,6 +222,21 @@ TEST_F(Tls, APlainClientIsAskedWhetherItIsATlsPort) {
               HasSubstr("is it a TLS port?"));
 }
 
+/// With TLS 1.3 the server sends its tickets after the handshake: they are no answer.
+TEST_F(Tls, IsQuietUntilTheServerSaysGoodbye) {
+  const TlsServer server({.files = files, .serve = [](SSL* peer) {
+                            std::array<char, 16> buffer;
+                            SSL_read(peer, buffer.data(), static_cast<int>(buffer.size()));
+                            SSL_shutdown(peer);
+                            SSL_read(peer, buffer.data(), static_cast<int>(buffer.size()));
+                          }});
+  const auto transport = connected(server);
+  ASSERT_TRUE(transport);
+  EXPECT_TRUE(transport->is_quiet());
+  ASSERT_EQ(transport->send("go", kPatience), Transport::Status::ok);
+  EXPECT_TRUE(eventually([&] { return !transport->is_quiet(); }));
+}
+
 /// Sends all bytes of two records except the last one, which follows once the client has sent
 /// something.
 void send_in_pieces(SSL* peer) {

@@ -5,6 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace lockbench::zookeeper {
 namespace {
 
@@ -115,13 +121,28 @@ TEST(ZookeeperPaths, AnyKeyIsOneNode) {
   EXPECT_EQ(node_of_key(""), "/lockbench/-/%");
 }
 
-TEST(ZookeeperQueue, NumbersAreTheLastTenDigits) {
+TEST(ZookeeperQueue, NumbersAreTheLastTenDigitsAndTheirSign) {
   EXPECT_EQ(sequence_of("x-0000000042"), 42);
   EXPECT_EQ(sequence_of("x-92147483647"), 2147483647) << "what is before them is the name's";
   EXPECT_EQ(sequence_of("0000000000"), 0);
-  for (const char* name : {"", "x", "x-000000004", "x-00000000x2", "x--000000001", "x-+00000001"}) {
+  EXPECT_EQ(sequence_of("x--000000001"), -1);
+  EXPECT_EQ(sequence_of("x--2147483648"), std::numeric_limits<std::int32_t>::min());
+  for (const char* name : {"", "x", "x-000000004", "x-00000000x2", "x-+00000001", "x-2147483648"}) {
     EXPECT_FALSE(sequence_of(name)) << name;
   }
+}
+
+TEST(ZookeeperQueue, GoesOnWhenTheNumbersWrap) {
+  const std::vector<std::string> queue{"c--2147483647", "b--2147483648", "a-2147483647",
+                                       "no contender"};
+  const auto ahead_of = [&](std::string_view own) {
+    const Place place = place_among(queue, own);
+    EXPECT_TRUE(place.there) << own;
+    return place.ahead.value_or("nobody");
+  };
+  EXPECT_EQ(ahead_of("a-2147483647"), "nobody");
+  EXPECT_EQ(ahead_of("b--2147483648"), "a-2147483647");
+  EXPECT_EQ(ahead_of("c--2147483647"), "b--2147483648");
 }
 
 TEST(ZookeeperVersion, IsReadFromTheAnswer) {
