@@ -187,17 +187,18 @@ class NatsWatch : public Watching {
             .revision = delivery->sequence,
             .stored_at = old ? consumer.created_at - age : consumer.heard_at,
             .deleted = nats::is_deletion(said.headers),
-            .old = old});
+            .old = old},
+           consumer.heard_at);
   }
 
-  void report(const NatsMessage& told) {
+  void report(const NatsMessage& told, TimePoint now) {
     const std::string name = told.bucket + "/" + told.key;
     if (proposes()) {
       if (!told.deleted && sounds_like_lock(name)) reporter().proposed(generalised(name));
       return;
     }
     using NoChange = NatsLocks::NoChange;
-    auto seen = locks_.take(told, env_.now());
+    auto seen = locks_.take(told, now);
     if (seen) return reporter().seen(*std::move(seen));
     if (seen.error() == NoChange::no_lock) reporter().no_lock(name);
     if (seen.error() == NoChange::no_room) {
