@@ -151,7 +151,7 @@ std::optional<WallTime> parse_time(const std::string& text) {
   const auto below_a_second = parse_number<double>("0" + fraction);
   if (!below_a_second || !(*below_a_second >= 0 && *below_a_second < 1)) return std::nullopt;
   return std::chrono::system_clock::from_time_t(timegm(&parts)) +
-         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*below_a_second));
+         std::chrono::round<Duration>(std::chrono::duration<double>(*below_a_second));
 }
 
 /// Letters, digits and hyphens only, and `mark` with two hex digits for any other character.

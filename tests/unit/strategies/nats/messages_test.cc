@@ -136,7 +136,7 @@ TEST(Deliveries, TellTheMessagesPlaceAndTime) {
     EXPECT_FALSE(parse_delivery(wrong)) << wrong;
   }
   const auto sent = parse_message(
-      "HMSG $KV.b.k 1 $JS.ACK.S.c.1.1.1.1.0 32 34\r\nNATS/1.0\r\n"
+      "HMSG $KV.b.k 1 $JS.ACK.S.c.1.1.1.1.0 31 33\r\nNATS/1.0\r\n"
       "KV-Operation: DEL\r\n\r\nhi\r\n");
   ASSERT_TRUE(sent && *sent);
   EXPECT_EQ((*sent)->reply, "$JS.ACK.S.c.1.1.1.1.0");
