@@ -226,9 +226,7 @@ class EtcdLocks {
   Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const {
     Sighting seen = queued_lock(name, at, lock.shape, lock.queue);
     if (lock.shape == Shape::record && !lock.queue.empty()) {
-      const bool is_free = lock.queue.begin()->second.owner.empty() || at >= *lock.lasts_until;
-      if (is_free) seen.holders.clear();
-      if (!is_free && lock.lasts_until != TimePoint::max()) seen.ttl_left = *lock.lasts_until - at;
+      hold_until(seen, *lock.lasts_until);
       // The key stays, so its number is no fence.
       seen.fence.reset();
     } else if (!lock.queue.empty()) {

@@ -22,6 +22,7 @@ constexpr auto kWatchable = std::to_array<Watchable>({
     {"etcd", make_etcd_source},
 #endif
     {"zookeeper", make_zookeeper_source},
+    {"nats", make_nats_source},
 #ifdef LOCKBENCH_HAS_POSTGRES
     {"postgres", make_postgres_source},
 #endif
@@ -37,7 +38,7 @@ Made make_source(const std::string& store, const std::string& url, const Request
     return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));
   }
   return tl::unexpected(
-      fmt::format("{} cannot be watched; allowed: redis, etcd, zookeeper, postgres", store));
+      fmt::format("{} cannot be watched; allowed: redis, etcd, zookeeper, nats, postgres", store));
 }
 
 }  // namespace lockbench::watch

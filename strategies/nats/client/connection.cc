@@ -190,8 +190,43 @@ StoreResult<void> Connection::send(std::string_view bytes, TimePoint end) {
   return fail(Kind::unanswered, describe(sent, timeouts_, transport_.get()));
 }
 
+StoreResult<std::vector<Answer::Stream>> Connection::streams(const std::stop_token& stop) {
+  constexpr int kMostPages = 1000;
+  std::vector<Answer::Stream> all;
+  for (int page = 0; page < kMostPages && !stop.stop_requested(); ++page) {
+    const auto listed = ask({.name = "STREAM.LIST",
+                             .key = {},
+                             .subject = "$JS.API.STREAM.LIST",
+                             .payload = nlohmann::json::object({{"offset", all.size()}}).dump()},
+                            stop);
+    if (!listed) return tl::unexpected(listed.error());
+    if (listed->refusal != Refusal::none) return fail(Kind::rejected, listed->why);
+    all.insert(all.end(), listed->streams.begin(), listed->streams.end());
+    if (listed->streams.empty() || all.size() >= listed->all_streams) break;
+  }
+  return all;
+}
+
+StoreResult<std::optional<Message>> Connection::hear(Duration longest,
+                                                     const std::stop_token& stop) {
+  if (!transport_) return fail(Kind::not_sent, "the connection was lost");
+  auto heard = await(Message::Kind::payload, stop, Carrier::current().now() + longest);
+  if (!heard) close();
+  return heard;
+}
+
 StoreResult<Message> Connection::next(Message::Kind wanted, const std::stop_token& stop,
                                       TimePoint end) {
+  auto message = await(wanted, stop, end);
+  if (!message) return tl::unexpected(message.error());
+  if (*message) return **std::move(message);
+  const bool stopped = stop.stop_requested();
+  const auto status = stopped ? Transport::Status::stopped : Transport::Status::timed_out;
+  return fail(Kind::unanswered, describe(status, timeouts_));
+}
+
+StoreResult<std::optional<Message>> Connection::await(Message::Kind wanted,
+                                                      const std::stop_token& stop, TimePoint end) {
   using Form = Message::Kind;
   std::array<char, 1024> buffer;  // on the stack of each fiber that waits
   for (int before = 0; before < kMostBefore;) {
@@ -208,9 +243,10 @@ StoreResult<Message> Connection::next(Message::Kind wanted, const std::stop_toke
       continue;
     }
     const auto got = transport_->receive(buffer, left_until(end), stop);
-    if (got.status != Transport::Status::ok) {
+    if (got.status == Transport::Status::closed) {
       return fail(Kind::unanswered, describe(got.status, timeouts_, transport_.get()));
     }
+    if (got.status != Transport::Status::ok) return std::nullopt;
     received_.append(buffer.data(), got.bytes);
   }
   return fail(Kind::unanswered, "too many other messages before the expected one");

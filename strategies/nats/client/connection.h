@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "strategies/env.h"
 #include "strategies/errors.h"
@@ -40,6 +42,14 @@ class Connection {
   };
   /// A refusal by JetStream is an answer; an error of the server is `rejected`.
   StoreResult<Answer> ask(const Request& request, const std::stop_token& stop = {});
+  /// All streams of the account.
+  StoreResult<std::vector<Answer::Stream>> streams(const std::stop_token& stop);
+
+  /// Once connected: a subject that comes to this connection. One that hears does not ask: it would
+  /// take these messages for answers.
+  std::string heard_subject(std::string_view name) const { return inbox_ + std::string(name); }
+  /// The next payload or error; nothing if none comes within `longest`, or after a stop.
+  StoreResult<std::optional<Message>> hear(Duration longest, const std::stop_token& stop);
 
   /// What the server said when it was connected.
   const ServerInfo& server() const { return server_; }
@@ -58,6 +68,9 @@ class Connection {
   StoreResult<void> send(std::string_view bytes, TimePoint end);
   /// The next message of this kind, or an error or payload. Answers each PING before it.
   StoreResult<Message> next(Message::Kind wanted, const std::stop_token& stop, TimePoint end);
+  /// The same; nothing if none comes before `end`, or after a stop.
+  StoreResult<std::optional<Message>> await(Message::Kind wanted, const std::stop_token& stop,
+                                            TimePoint end);
 
   CommandInfo info(std::string_view name, std::string_view key) const {
     return {.store = "nats", .endpoint = display_, .name = name, .key = key};

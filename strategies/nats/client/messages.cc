@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
+#include <iomanip>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "strategies/errors.h"
 #include "strategies/number.h"
@@ -64,6 +67,7 @@ ParsedMessage parse_payload(std::string_view bytes, std::string_view line) {
   if (bytes.substr(end, kLineEnd.size()) != kLineEnd) return unlike(bytes.substr(end));
   return Message{.kind = Message::Kind::payload,
                  .subject = std::string(words[1]),
+                 .reply = words.size() == 4 + numbers ? std::string(words[3]) : std::string(),
                  .headers = std::string(bytes.substr(begin, *headers)),
                  .text = std::string(bytes.substr(begin + *headers, *size - *headers)),
                  .size = end + kLineEnd.size()};
@@ -117,9 +121,7 @@ bool read_message(const Json& message, Answer& answer) {
   answer.subject = text_of(message, "subject");
   answer.sequence = number_of(message, "seq");
   if (!headers || !answer.value || answer.sequence == 0) return false;
-  for (const std::string_view mark : {"KV-Operation: DEL\r\n", "KV-Operation: PURGE\r\n"}) {
-    answer.deleted = answer.deleted || headers->find(mark) != std::string::npos;
-  }
+  answer.deleted = is_deletion(*headers);
   return true;
 }
 
@@ -133,6 +135,23 @@ std::vector<Answer::Stream> read_streams(const Json& streams) {
                                          text_of(member_of(stream, "state"), "last_ts"))});
   }
   return all;
+}
+
+/// Go's time in UTC, "2026-11-30T13:01:06.302396105Z"; nothing for one that does not fit.
+std::optional<WallTime> parse_time(const std::string& text) {
+  constexpr int kFirstYear = 70, kLastYear = 300;  // since 1900
+  std::tm parts{};
+  std::istringstream in(text);
+  in >> std::get_time(&parts, "%Y-%m-%dT%H:%M:%S");
+  if (!in || parts.tm_year < kFirstYear || parts.tm_year > kLastYear) return std::nullopt;
+  std::string fraction;
+  in >> fraction;
+  if (!fraction.ends_with('Z')) return std::nullopt;
+  fraction.pop_back();
+  const auto below_a_second = parse_number<double>("0" + fraction);
+  if (!below_a_second || !(*below_a_second >= 0 && *below_a_second < 1)) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(timegm(&parts)) +
+         std::chrono::round<Duration>(std::chrono::duration<double>(*below_a_second));
 }
 
 /// Letters, digits and hyphens only, and `mark` with two hex digits for any other character.
@@ -199,6 +218,43 @@ std::optional<ServerInfo> parse_info(std::string_view json) {
   return server;
 }
 
+std::string_view header_of(std::string_view headers, std::string_view name) {
+  const std::string begin = fmt::format("\r\n{}: ", name);
+  const std::size_t at = headers.find(begin);
+  if (at == std::string_view::npos) return {};
+  headers.remove_prefix(at + begin.size());
+  return headers.substr(0, headers.find(kLineEnd));
+}
+
+bool is_deletion(std::string_view headers) {
+  const std::string_view operation = header_of(headers, "KV-Operation");
+  return operation == "DEL" || operation == "PURGE";
+}
+
+/// "$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.NUMBER.TIME.PENDING"; some servers put a domain and
+/// an account before the stream, and more behind.
+std::optional<Delivery> parse_delivery(std::string_view reply) {
+  constexpr std::size_t kShort = 9, kLong = 11, kMost = 12;
+  std::vector<std::string_view> parts;
+  for (std::size_t end = 0; end != std::string_view::npos && parts.size() < kMost;) {
+    end = reply.find('.');
+    parts.push_back(reply.substr(0, end));
+    reply.remove_prefix(end == std::string_view::npos ? reply.size() : end + 1);
+  }
+  if (parts.size() != kShort && parts.size() < kLong) return std::nullopt;
+  if (parts[0] != "$JS" || parts[1] != "ACK") return std::nullopt;
+  const std::size_t stream = parts.size() == kShort ? 2 : 4;
+  const auto sequence = parse_number<std::uint64_t>(parts[stream + 3]);
+  const auto number = parse_number<std::uint64_t>(parts[stream + 4]);
+  const auto stored_at = parse_number<std::int64_t>(parts[stream + 5]);
+  const bool fits = sequence && number && stored_at && *sequence > 0 && *number > 0;
+  if (!fits || *stored_at <= 0) return std::nullopt;
+  return Delivery{.stream = std::string(parts[stream]),
+                  .sequence = *sequence,
+                  .number = *number,
+                  .stored_at = WallTime(Duration(*stored_at))};
+}
+
 tl::expected<Answer, std::string> parse_answer(std::string_view text) {
   const auto json = object_in(text);
   if (!json) return tl::unexpected<std::string>("its answer is not JSON");
@@ -221,6 +277,7 @@ tl::expected<Answer, std::string> parse_answer(std::string_view text) {
     answer.configuration = config.dump(-1, ' ', false, Json::error_handler_t::replace);
     // Go's zero time, as long as the stream is being made.
     answer.is_made = !text_of(*json, "created").starts_with("0001-");
+    answer.created = parse_time(text_of(*json, "created"));
     answer.max_age = age == 0 ? Duration::max() : Duration(std::min(age, most));
   }
   answer.purged = number_of(*json, "purged");

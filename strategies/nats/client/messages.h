@@ -18,6 +18,7 @@ struct Message {
   enum class Kind { info, ping, pong, ok, error, payload };
   Kind kind = Kind::ok;
   std::string subject{};  ///< of a payload
+  std::string reply{};    ///< of a payload: the subject for an answer; empty: none
   std::string headers{};  ///< of a payload, "NATS/1.0 503\r\n"; empty: none
   std::string text{};     ///< of an INFO: its JSON; of an error: the reason; or the payload
   std::size_t size = 0;
@@ -34,6 +35,21 @@ struct ServerInfo {
   bool requires_tls = false;
 };
 std::optional<ServerInfo> parse_info(std::string_view json);
+
+/// The value of a header of a payload; empty if it has none.
+std::string_view header_of(std::string_view headers, std::string_view name);
+/// Whether the payload marks a key as deleted.
+bool is_deletion(std::string_view headers);
+
+/// What a consumer of a stream says of a message that it delivers.
+struct Delivery {
+  std::string stream;
+  std::uint64_t sequence = 0;  ///< of the message
+  std::uint64_t number = 0;    ///< of this delivery, from 1 on
+  WallTime stored_at{};        ///< by the server's clock
+};
+/// Reads it from the payload's subject for an answer; nothing if that is no consumer's.
+std::optional<Delivery> parse_delivery(std::string_view reply);
 
 /// An error of JetStream, by its number (err_code).
 enum class Refusal : std::uint32_t {
@@ -53,11 +69,12 @@ struct Answer {
   std::uint64_t sequence = 0;  ///< of the message that was stored or asked for
   std::string subject;         ///< of the message asked for
   std::optional<std::string> value{};
-  bool deleted = false;         ///< the message marks a key as deleted
-  std::string configuration{};  ///< of a stream, in JSON
-  Duration max_age{};           ///< of its messages; Duration::max(): they stay
-  bool is_made = false;         ///< the stream: it says when it was created
-  std::uint64_t purged = 0;     ///< how many messages were removed
+  bool deleted = false;               ///< the message marks a key as deleted
+  std::string configuration{};        ///< of a stream, in JSON
+  Duration max_age{};                 ///< of its messages; Duration::max(): they stay
+  bool is_made = false;               ///< the stream: it says when it was created
+  std::optional<WallTime> created{};  ///< when a stream or consumer was, by the server's clock
+  std::uint64_t purged = 0;           ///< how many messages were removed
 
   struct Stream {
     std::string name;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "strategies/env.h"
+#include "strategies/registry.h"
+#include "tests/support/eventually.h"
+#include "tests/support/fiber_lock.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/nats_replies.h"
 #include "tests/support/test_names.h"
@@ -30,6 +35,7 @@ struct NatsStreams {
   std::set<std::string> made;            ///< of these; a real server panics if others are asked
   std::map<std::string, Entry> entries;  ///< by subject
   std::uint64_t sequence = 0;
+  int unserved = 0;  ///< messages for keys that nobody takes yet
 };
 
 /// HPUB subject reply headers size
@@ -74,6 +80,10 @@ class NatsSpeaker : public Speaker {
     if (request.starts_with("PING")) return "PONG\r\n";
     if (!request.starts_with("HPUB ")) return {};
     const Published published(request);
+    if (published.subject.starts_with("$KV.") && streams_->unserved > 0) {
+      --streams_->unserved;
+      return addressed("HMSG INBOX 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", request);
+    }
     return addressed(nats_message(answer_to(published)), request);
   }
 
@@ -166,6 +176,58 @@ TEST_P(HostileNats, GetsNoLockGrantedThatItDidNotGrant) {
 
 INSTANTIATE_TEST_SUITE_P(All, HostileNats, testing::ValuesIn(strategies_of("nats")),
                          [](const auto& tested) { return test_name_of(tested.param->name); });
+
+/// A client that does not wait between its attempts.
+class HastyEnv : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+  WaitResult wait(Event* /*event*/, TimePoint /*deadline*/,
+                  const std::stop_token& /*stop*/) override {
+    return WaitResult::timed_out;
+  }
+};
+
+/// Tries to take a lock whose bucket's subjects are not served until so many messages were sent.
+/// Counts the messages.
+AcquireResult acquire_unserved(int unserved, std::ptrdiff_t& messages) {
+  const auto streams = std::make_shared<NatsStreams>();
+  streams->unserved = unserved;
+  const HostileServer server([&] { return std::make_unique<NatsSpeaker>(streams); }, {});
+  const Descriptor& strategy = *find_strategy("nats-kv");
+  const auto env = make_system_env(random_seed());
+  HastyEnv hasty(*env);
+  Services services;
+  const Endpoints endpoints{{server_set(strategy), {server.address()}}};
+  const StrategyOptions options{.command_timeout = kPatience};
+  const auto lock = make_carried(strategy, {.endpoints = endpoints,
+                                            .options = options,
+                                            .env = hasty,
+                                            .services = services,
+                                            .client = 3});
+  AcquireResult result = lock->acquire({.key = "lockbench:hostile:{k}",
+                                        .ttl = std::chrono::seconds(10),
+                                        .deadline = TimePoint{},
+                                        .stop = {}});
+  const auto exchanges = server.exchanges();
+  messages = std::ranges::count_if(exchanges, [](const HostileServer::Exchange& one) {
+    return one.request.starts_with("HPUB $KV.");
+  });
+  return result;
+}
+
+TEST(UnservedNats, IsAskedAgainUntilTheBucketIsThere) {
+  std::ptrdiff_t messages = 0;
+  EXPECT_EQ(acquire_unserved(3, messages).outcome, AcquireOutcome::acquired);
+  EXPECT_EQ(messages, 4);
+}
+
+TEST(UnservedNats, IsGivenUpInTheEnd) {
+  std::ptrdiff_t messages = 0;
+  const AcquireResult result = acquire_unserved(1'000'000, messages);
+  EXPECT_EQ(result.outcome, AcquireOutcome::failed);
+  EXPECT_NE(result.reason.find("nobody serves $KV."), std::string::npos) << result.reason;
+  EXPECT_LE(messages, 100);
+}
 
 }  // namespace
 }  // namespace lockbench::test
