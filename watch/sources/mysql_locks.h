@@ -17,18 +17,18 @@ enum class NamedLocks {
   by_name,             ///< IS_USED_LOCK: the holder of a lock whose name is known
 };
 
-/// A query for the named locks of a server; its one value is for read_named_locks. `names`: the
-/// only ones to ask for by name. Where holders alone are shown, a session waits for those of these
-/// locks whose name is in its statement.
-std::string named_lock_look(NamedLocks shown, const std::vector<std::string>& names);
+/// Whether the pattern of a request is the name of one lock.
+inline bool is_name(std::string_view pattern) {
+  return pattern.find_first_of("*?") == std::string_view::npos;
+}
+
+/// A query for the named locks of a server; its one value is for read_named_locks. `patterns`: by
+/// name, it asks for the names among them. Where only holders are shown, a session waits for those
+/// of these locks whose name is in its statement.
+std::string named_lock_look(NamedLocks shown, const std::vector<std::string>& patterns);
 /// Errors concern the answer as a whole; single unreadable lines are left out and counted.
 tl::expected<SqlLook, std::string> read_named_locks(std::string_view text);
 
-/// The names among the patterns: those without * and ?.
-std::vector<std::string> names_among(const std::vector<std::string>& patterns);
-
-/// A query for tables with ShedLock's columns, for SqlWatch::find_tables.
-std::string mysql_tables();
 /// A query for the rows of locks that are held or ended a few seconds ago. Its one value is for
 /// read_table_look.
 std::string mysql_table_look(const std::vector<SqlTable>& tables);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/algorithm/string/replace.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -53,10 +52,6 @@ std::optional<SqlLock> read_lock(const json& line) {
   return lock;
 }
 
-std::string quote_identifier(std::string_view name) {
-  return fmt::format("\"{}\"", boost::replace_all_copy(std::string(name), "\"", "\"\""));
-}
-
 }  // namespace
 
 std::string lock_look(std::uint64_t version) {
@@ -91,8 +86,7 @@ std::string table_look(const std::vector<SqlTable>& tables) {
         "(SELECT extract(epoch FROM clock_timestamp()) AS t) AS c), '[]')",
         sql.empty() ? "SELECT json_build_array(" : ", ",
         table.has_locked_at ? "(c.t - extract(epoch FROM l.locked_at))::float8" : "NULL",
-        quote_identifier(table.schema), quote_identifier(table.table), kRemembered,
-        kMostTableRows + 1);
+        quoted(table.schema, "\""), quoted(table.table, "\""), kRemembered, kMostTableRows + 1);
   }
   return sql + ")::text";
 }

@@ -29,7 +29,9 @@ WHERE t.relkind IN ('r', 'p', 'v') AND n.nspname NOT IN ('pg_catalog', 'informat
 class PostgresWatch final : public SqlWatch {
  public:
   PostgresWatch(const postgres::Endpoint& endpoint, const Watching& watching)
-      : SqlWatch(watching, "pg_locks"), session_(endpoint, request_.command_timeout, env_) {}
+      : SqlWatch(watching), session_(endpoint, request_.command_timeout, env_) {
+    locks_in_ = "pg_locks";
+  }
 
   void begin() {
     const std::string said =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/replace.hpp>
 #include <cmath>
 
 #include "watch/sources/keys.h"
@@ -69,6 +70,10 @@ bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
 }
 
 }  // namespace
+
+std::string quoted(const std::string& name, const std::string& quote) {
+  return quote + boost::replace_all_copy(name, quote, quote + quote) + quote;
+}
 
 std::optional<std::uint64_t> number(const json& value, std::uint64_t most) {
   if (!value.is_number_unsigned()) return std::nullopt;

@@ -36,6 +36,9 @@ struct SqlTable {
   std::string display() const { return schema + "." + table; }
 };
 
+/// An identifier, between these quotes.
+std::string quoted(const std::string& name, const std::string& quote);
+
 inline constexpr std::size_t kMostLocks = 4000;
 inline constexpr std::size_t kMostTableRows = 1000;  ///< of each table
 /// A look also shows rows of lock tables that ended this many seconds ago: a release moves the end

@@ -23,9 +23,8 @@ bool is_true(const json& value) { return value == json(true) || value == json(1U
 
 }  // namespace
 
-SqlWatch::SqlWatch(const Watching& watching, std::string_view locks_in)
+SqlWatch::SqlWatch(const Watching& watching)
     : Watching(watching),
-      locks_in_(locks_in),
       // Without patterns, look at all locks and propose them.
       book_({.locks = request_.locks.empty() ? std::vector<std::string>{"*"} : request_.locks,
              .exclude = request_.exclude},

@@ -19,8 +19,7 @@ class SqlWatch : public Watching {
   void run();
 
  protected:
-  /// `locks_in`: what is looked at, for people.
-  SqlWatch(const Watching& watching, std::string_view locks_in);
+  explicit SqlWatch(const Watching& watching);
   SqlWatch(const SqlWatch&) = delete;
   SqlWatch& operator=(const SqlWatch&) = delete;
 
@@ -49,7 +48,7 @@ class SqlWatch : public Watching {
   /// read it, and whether it has locked_at.
   void find_tables(const std::string& select);
 
-  std::string locks_in_;
+  std::string locks_in_;       ///< what is looked at, for people
   bool tells_waiters_ = true;  ///< the looks show who waits
   std::vector<SqlTable> tables_;
 
