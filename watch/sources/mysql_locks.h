@@ -17,9 +17,10 @@ enum class NamedLocks {
   by_name,             ///< IS_USED_LOCK: the holder of a lock whose name is known
 };
 
-/// Whether the pattern of a request is the name of one lock.
+/// Whether the pattern of a request is the name of one lock, which GET_LOCK limits to 64
+/// characters.
 inline bool is_name(std::string_view pattern) {
-  return pattern.find_first_of("*?") == std::string_view::npos;
+  return pattern.size() <= 64 && pattern.find_first_of("*?") == std::string_view::npos;
 }
 
 /// A query for the named locks of a server; its one value is for read_named_locks. `patterns`: by
