@@ -1,5 +1,8 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
