@@ -49,15 +49,15 @@ WHERE w.STATE = 'User lock')",
 }
 
 std::optional<SqlLock> read_named_lock(const nlohmann::json& line) {
-  constexpr std::size_t kColumns = 6;
-  if (!line.is_array() || line.size() != kColumns || !line[0].is_string()) return std::nullopt;
+  constexpr std::size_t kParts = 6;
+  if (!line.is_array() || line.size() != kParts || !line[0].is_string()) return std::nullopt;
   const auto session = number(line[1], std::numeric_limits<std::uint32_t>::max());
-  const auto granted = number(line[2], 1);
-  if (line[0] == "" || (!session && !line[1].is_null()) || !granted) return std::nullopt;
+  const auto holds = number(line[2], 1);
+  if (line[0] == "" || (!session && !line[1].is_null()) || !holds) return std::nullopt;
   const bool of_client = session.value_or(0) != 0;
   SqlLock lock{.name = line[0].get<std::string>(),
                .owner = of_client ? fmt::format("connection {}", *session) : "the server itself",
-               .granted = *granted == 1,
+               .granted = *holds == 1,
                .waited = past(line[3]),
                .idle = past(line[4])};
   if (line[5].is_string()) lock.who = line[5].get<std::string>();
