@@ -10,7 +10,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-constexpr TimePoint kLookedAt{std::chrono::seconds(1000)};
+constexpr TimePoint kFirstLook{std::chrono::seconds(1000)};
 
 SqlLook named_look(const std::string& lines) {
   auto read = read_named_locks("[" + lines + "]");
@@ -60,8 +60,8 @@ TEST(SqlBook, ALookThatTookTimeShowsOneHolderOfAnExclusiveLock) {
   // In whichever order the server shows them.
   for (const std::string& both : {old_one + "," + next, next + "," + old_one}) {
     SqlBook book({.locks = {"*"}}, 100);
-    book.locks(named_look(old_one), kLookedAt);
-    const auto seen = book.locks(named_look(both), kLookedAt + std::chrono::seconds(1));
+    book.locks(named_look(old_one), kFirstLook);
+    const auto seen = book.locks(named_look(both), kFirstLook + std::chrono::seconds(1));
     ASSERT_THAT(seen, SizeIs(1));
     ASSERT_THAT(seen[0].holders, SizeIs(1)) << both;
     EXPECT_EQ(seen[0].holders[0].owner, "connection 8");
@@ -70,10 +70,10 @@ TEST(SqlBook, ALookThatTookTimeShowsOneHolderOfAnExclusiveLock) {
 
 TEST(SqlBook, WhereALookShowsNoWaitersTheyAreUnknown) {
   SqlBook book({.locks = {"*"}}, 100);
-  const auto held = book.locks(named_look(R"(["a",7,1,null,null,null])"), kLookedAt, false);
+  const auto held = book.locks(named_look(R"(["a",7,1,null,null,null])"), kFirstLook, false);
   ASSERT_THAT(held, SizeIs(1));
   EXPECT_FALSE(held[0].waiting || held[0].waiters);
-  const auto free = book.locks({}, kLookedAt + std::chrono::seconds(1), false);
+  const auto free = book.locks({}, kFirstLook + std::chrono::seconds(1), false);
   ASSERT_THAT(free, SizeIs(1));
   EXPECT_THAT(free[0].holders, IsEmpty());
   EXPECT_FALSE(free[0].waiting || free[0].waiters);
