@@ -26,6 +26,9 @@ constexpr auto kWatchable = std::to_array<Watchable>({
 #ifdef LOCKBENCH_HAS_POSTGRES
     {"postgres", make_postgres_source},
 #endif
+#ifdef LOCKBENCH_HAS_MYSQL
+    {"mysql", make_mysql_source},
+#endif
 });
 
 }  // namespace
@@ -38,7 +41,7 @@ Made make_source(const std::string& store, const std::string& url, const Request
     return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));
   }
   return tl::unexpected(
-      fmt::format("{} cannot be watched; allowed: redis, etcd, zookeeper, nats, postgres", store));
+      fmt::format("{} cannot be watched; allowed: redis, etcd, zookeeper, nats, postgres, mysql", store));
 }
 
 }  // namespace lockbench::watch

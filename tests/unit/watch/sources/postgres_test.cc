@@ -18,16 +18,16 @@ std::string advisory(const std::string& keys, int process, bool granted,
          (granted ? "true" : "false") + "," + ages + "," + who + "]";
 }
 
-PostgresLook look(const std::string& lines) {
+SqlLook look(const std::string& lines) {
   auto read = read_look("[" + lines + "]");
   if (!read) ADD_FAILURE() << read.error();
-  return read.value_or(PostgresLook{});
+  return read.value_or(SqlLook{});
 }
 
-std::vector<std::string> names(const PostgresLook& of) {
+std::vector<std::string> names(const SqlLook& of) {
   std::vector<std::string> all;
   all.reserve(of.lines.size());
-  for (const PostgresLock& lock : of.lines) all.push_back(lock.name);
+  for (const SqlLock& lock : of.lines) all.push_back(lock.name);
   return all;
 }
 
@@ -47,7 +47,7 @@ TEST(PostgresLook, NamesAdvisoryLocksAsTheirUsersDo) {
 }
 
 TEST(PostgresLook, LeavesOutAndCountsWhatItCannotRead) {
-  const PostgresLook read =
+  const SqlLook read =
       look("1,null,{},[],[0,5,1],\"x\"," + advisory("-1,2,1", 7, true) + "," +
            advisory("1,2,0", 7, true) + "," + advisory("1,99999999999,1", 7, true) + "," +
            advisory("\"1\",2,1", 7, true) + "," + advisory("1e300,2,1", 7, true) + "," +
@@ -74,7 +74,7 @@ TEST(PostgresLook, ReadsRowsOfLockTables) {
       R"(["d","me","-Infinity",null],["","me",1,1],[1,2,3,4],["e"],7,["f","me",null,null]]])",
       1);
   ASSERT_TRUE(looks) << looks.error();
-  const PostgresTableLook& read = looks->front();
+  const SqlTableLook& read = looks->front();
   ASSERT_THAT(read.lines, SizeIs(3));
   EXPECT_EQ(read.lines[0].left, std::chrono::milliseconds(5500));
   EXPECT_EQ(read.lines[0].held, seconds(1));
@@ -84,14 +84,14 @@ TEST(PostgresLook, ReadsRowsOfLockTables) {
 }
 
 TEST(PostgresTable, QuotesWhateverIsInAName) {
-  const PostgresTable table{.schema = "s\"x", .table = "t; DROP TABLE t", .has_locked_at = true};
+  const SqlTable table{.schema = "s\"x", .table = "t; DROP TABLE t", .has_locked_at = true};
   const std::string sql = table_look({table});
   EXPECT_THAT(sql, testing::HasSubstr("FROM \"s\"\"x\".\"t; DROP TABLE t\" WHERE"));
   EXPECT_THAT(sql, testing::HasSubstr("l.locked_at"));
 }
 
-TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
-  PostgresBook book({.locks = {"*"}}, 100);
+TEST(SqlBook, TellsWhoHoldsAndWhoWaitsInOrder) {
+  SqlBook book({.locks = {"*"}}, 100);
   const auto seen = book.locks(look(advisory("0,1,1", 12, false, "1.0,null") + "," +
                                     advisory("0,1,1", 11, false, "2.0,null") + "," +
                                     advisory("0,1,1", 10, true, "null,9.0")),
@@ -105,8 +105,8 @@ TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
   EXPECT_EQ(seen[0].changes, 0u);
 }
 
-TEST(PostgresBook, TellsWhoAHolderIsAsFarAsItMaySee) {
-  PostgresBook book({.locks = {"*"}, .exclude = {"*:3"}}, 100);
+TEST(SqlBook, TellsWhoAHolderIsAsFarAsItMaySee) {
+  SqlBook book({.locks = {"*"}, .exclude = {"*:3"}}, 100);
   const auto seen =
       book.locks(look(advisory("0,1,1", 10, true, "null,null", R"("worker, 10.0.0.7")") + "," +
                       advisory("0,2,1", 11, true) + "," + advisory("0,3,1", 12, true)),
@@ -116,8 +116,8 @@ TEST(PostgresBook, TellsWhoAHolderIsAsFarAsItMaySee) {
   EXPECT_EQ(seen[1].holders[0].about, "process 11");
 }
 
-TEST(PostgresBook, TellsOnceThatALockIsFree) {
-  PostgresBook book({.locks = {"*"}}, 100);
+TEST(SqlBook, TellsOnceThatALockIsFree) {
+  SqlBook book({.locks = {"*"}}, 100);
   book.locks(look(advisory("0,1,1", 10, true)), kNow);
   const auto seen = book.locks(look(""), kNow + seconds(1));
   ASSERT_THAT(seen, SizeIs(1));
@@ -126,16 +126,16 @@ TEST(PostgresBook, TellsOnceThatALockIsFree) {
   EXPECT_THAT(book.locks(look(""), kNow + seconds(2)), IsEmpty());
 }
 
-TEST(PostgresBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
-  PostgresBook book({.locks = {"*"}}, 100);
+TEST(SqlBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
+  SqlBook book({.locks = {"*"}}, 100);
   book.locks(look(""), kNow);
   const auto seen = book.locks(look(advisory("0,1,1", 10, true, "null,9.0")), kNow + seconds(1));
   ASSERT_THAT(seen, SizeIs(1));
   EXPECT_EQ(seen[0].holders[0].since, std::nullopt);
 }
 
-TEST(PostgresBook, HasABound) {
-  PostgresBook book({.locks = {"*"}}, 1);
+TEST(SqlBook, HasABound) {
+  SqlBook book({.locks = {"*"}}, 1);
   EXPECT_THAT(
       book.locks(look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 10, true)), kNow),
       SizeIs(1));
@@ -143,10 +143,10 @@ TEST(PostgresBook, HasABound) {
   EXPECT_EQ(book.take_left_out(), 0u);
 }
 
-TEST(PostgresBook, WhatACutLookLeavesOutIsFreeOnlyIfItStaysAway) {
-  PostgresBook book({.locks = {"*"}}, 100);
-  const PostgresLook both = look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 11, true));
-  PostgresLook cut = look(advisory("0,1,1", 10, true));
+TEST(SqlBook, WhatACutLookLeavesOutIsFreeOnlyIfItStaysAway) {
+  SqlBook book({.locks = {"*"}}, 100);
+  const SqlLook both = look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 11, true));
+  SqlLook cut = look(advisory("0,1,1", 10, true));
   cut.cut = true;
   book.locks(both, kNow);
   EXPECT_THAT(book.locks(cut, kNow + seconds(1)), SizeIs(1));
@@ -162,15 +162,15 @@ TEST(PostgresBook, WhatACutLookLeavesOutIsFreeOnlyIfItStaysAway) {
   EXPECT_THAT(book.locks(cut, kNow + seconds(13)), SizeIs(1));
 }
 
-PostgresRow row(const char* name, Duration left, Duration held = seconds(0)) {
+SqlRow row(const char* name, Duration left, Duration held = seconds(0)) {
   return {.name = name, .owner = "me", .left = left, .held = held};
 }
 
-TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
-  PostgresBook book({.locks = {"*"}}, 100);
-  const PostgresTableLook both{.lines = {row("a", seconds(60)), row("b", seconds(60))}};
-  const PostgresTableLook cut{.lines = {row("a", seconds(59))}, .cut = true};
-  const PostgresTableLook one{.lines = {row("a", seconds(58))}};
+TEST(SqlBook, RowsThatACutLookLeavesOutAreNotFree) {
+  SqlBook book({.locks = {"*"}}, 100);
+  const SqlTableLook both{.lines = {row("a", seconds(60)), row("b", seconds(60))}};
+  const SqlTableLook cut{.lines = {row("a", seconds(59))}, .cut = true};
+  const SqlTableLook one{.lines = {row("a", seconds(58))}};
   book.rows("t", both, kNow, kNow);
   EXPECT_THAT(book.rows("t", cut, kNow + seconds(1), kNow + seconds(1)), SizeIs(1));
   const auto seen = book.rows("t", one, kNow + seconds(2), kNow + seconds(2));
@@ -179,11 +179,11 @@ TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
   EXPECT_EQ(seen[1].ended, Ending::released);
 }
 
-TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
-  PostgresBook book({.locks = {"*"}}, 100);
+TEST(SqlBook, ASlowLookMovesNeitherBeginningNorEnd) {
+  SqlBook book({.locks = {"*"}}, 100);
   // Held for a minute from kNow on; the server looks shortly before it answers.
   const auto told = [&](Duration asked, Duration answered, Duration until = seconds(60)) {
-    const PostgresTableLook one{.lines = {row("a", until - answered, answered)}};
+    const SqlTableLook one{.lines = {row("a", until - answered, answered)}};
     return book.rows("t", one, kNow + asked, kNow + answered).front();
   };
   const auto end = [](const Sighting& seen) { return seen.at + *seen.ttl_left; };
@@ -198,10 +198,10 @@ TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
   EXPECT_EQ(end(renewed), kNow + seconds(90));
 }
 
-TEST(PostgresBook, ARowThatIsKeptForItsMinimumTimeEndsEarlier) {
-  PostgresBook book({.locks = {"*"}}, 100);
+TEST(SqlBook, ARowThatIsKeptForItsMinimumTimeEndsEarlier) {
+  SqlBook book({.locks = {"*"}}, 100);
   const auto left = [&](Duration at, Duration until) {
-    const PostgresTableLook look{.lines = {row("job", until - at, at)}};
+    const SqlTableLook look{.lines = {row("job", until - at, at)}};
     return book.rows("t", look, kNow + at, kNow + at).front();
   };
   EXPECT_EQ(left(seconds(0), seconds(600)).ttl_left, seconds(600));
@@ -210,12 +210,12 @@ TEST(PostgresBook, ARowThatIsKeptForItsMinimumTimeEndsEarlier) {
   EXPECT_EQ(shortened.holders.front().owner, "me");
 }
 
-TEST(PostgresBook, TellsReleasedRowsFromExpiredOnes) {
-  PostgresBook book({.locks = {"*"}}, 100);
-  PostgresTableLook held{
+TEST(SqlBook, TellsReleasedRowsFromExpiredOnes) {
+  SqlBook book({.locks = {"*"}}, 100);
+  SqlTableLook held{
       .lines = {row("kept", seconds(1)), row("freed", seconds(9)), row("removed", seconds(9))}};
   EXPECT_THAT(book.rows("t", held, kNow, kNow), SizeIs(3));
-  PostgresTableLook ended{.lines = {row("kept", seconds(-1)), row("freed", seconds(-1))}};
+  SqlTableLook ended{.lines = {row("kept", seconds(-1)), row("freed", seconds(-1))}};
   const auto seen = book.rows("t", ended, kNow + seconds(2), kNow + seconds(2));
   ASSERT_THAT(seen, SizeIs(3));
   EXPECT_EQ(seen[0].lock, "t:freed");
