@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "strategies/mysql/client/endpoint.h"
 #include "strategies/mysql/client/session.h"
-#include "watch/sources/mysql_locks.h"
 #include "watch/sources/sql_watch.h"
 
 namespace lockbench::watch {
@@ -16,9 +14,18 @@ constexpr std::string_view kToSwitchOn =
 constexpr std::string_view kInstrument = R"(
 SELECT IF(@@performance_schema, (SELECT CONCAT(ENABLED) FROM performance_schema.setup_instruments
   WHERE NAME = 'wait/lock/metadata/sql/mdl'), 'NO'))";
-/// Tables with ShedLock's columns on which the user has any right, for find_tables.
-constexpr std::string_view kLockTables = R"(
-SELECT CAST(CONCAT('[', IFNULL(GROUP_CONCAT(JSON_ARRAY(c.s, c.t, c.r, c.d)), ''), ']') AS BINARY)
+/// A lock's name is one of the two parts of its key at the server; the other is empty.
+constexpr std::string_view kInPerformanceSchema = R"(
+SELECT CONCAT(IFNULL(m.OBJECT_SCHEMA, ''), IFNULL(m.OBJECT_NAME, '')) AS name,
+  t.PROCESSLIST_ID AS id, IF(m.LOCK_STATUS = 'GRANTED', 1, 0) AS granted
+FROM performance_schema.metadata_locks m
+  JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID
+WHERE m.OBJECT_TYPE = 'USER LEVEL LOCK' AND m.LOCK_STATUS IN ('GRANTED', 'PENDING'))";
+constexpr std::string_view kByPlugin = R"(
+SELECT CONCAT(TABLE_SCHEMA, TABLE_NAME) AS name, THREAD_ID AS id, 1 AS granted
+FROM information_schema.METADATA_LOCK_INFO WHERE LOCK_TYPE = 'User lock')";
+/// On which the user has any right.
+constexpr std::string_view kTablesWithRights = R"(
 FROM (SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t,
     MIN(IF(FIND_IN_SET('select', PRIVILEGES) > 0, 1, 0)) AS r,
     MAX(IF(COLUMN_NAME = 'locked_at', 1, 0)) AS d
@@ -28,110 +35,88 @@ FROM (SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t,
   GROUP BY TABLE_SCHEMA, TABLE_NAME
   HAVING SUM(IF(COLUMN_NAME = 'locked_at', 0, 1)) = 3 LIMIT 20) AS c)";
 
-class MysqlWatch final : public SqlWatch {
+/// A SELECT for the list of these arrays, which the connection's character set does not change.
+/// JSON_ARRAYAGG has had faults in joins.
+std::string list_of(std::string_view array, std::string_view from) {
+  return fmt::format(
+      "SELECT CAST(CONCAT('[', IFNULL(GROUP_CONCAT(JSON_ARRAY({})), ''), ']') AS BINARY) {}", array,
+      from);
+}
+
+std::string named_locks(std::string_view shown_by) {
+  return list_of(
+      "l.name, CONCAT('connection ', l.id), 0, l.granted, IF(l.granted = 1, NULL, p.TIME_MS / "
+      "1000), IF(p.COMMAND = 'Sleep', p.TIME_MS / 1000, NULL), CONCAT(p.USER, '@', p.HOST)",
+      fmt::format(
+          "FROM ({} LIMIT {}) AS l LEFT JOIN information_schema.PROCESSLIST p ON p.ID = l.id",
+          shown_by, kMostLocks + 1));
+}
+
+std::string rows_in_mysql(const SqlTable& table) {
+  // As ShedLock writes UTC_TIMESTAMP(), whatever the time zones of its sessions and the column.
+  constexpr std::string_view kHeld =
+      "TIMESTAMPDIFF(MICROSECOND, l.locked_at, UTC_TIMESTAMP(6)) / 1000000";
+  return fmt::format(
+      "({})",
+      list_of(
+          fmt::format("LEFT(CONVERT(l.name USING utf8mb4), 256), LEFT(CONVERT(l.locked_by "
+                      "USING utf8mb4), 128), TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), "
+                      "l.lock_until) / 1000000, {}",
+                      table.has_locked_at ? kHeld : "NULL"),
+          fmt::format("FROM (SELECT * FROM {} WHERE lock_until > UTC_TIMESTAMP(6) - INTERVAL {} "
+                      "SECOND LIMIT {}) AS l",
+                      table.sql, kRemembered, kMostTableRows + 1)));
+}
+
+class MysqlWatch : public SqlWatch {
  public:
-  MysqlWatch(const mysql::Endpoint& endpoint, const Watching& watching)
-      : SqlWatch(watching), session_(endpoint, request_.command_timeout, env_) {}
+  MysqlWatch(const mysql::Endpoint& endpoint, const Watching& watching) : SqlWatch(watching) {
+    session_ = std::make_unique<mysql::Session>(endpoint, request_.command_timeout, env_);
+    before_ = fmt::format(
+        "SET STATEMENT max_statement_time = {:.3f}, lock_wait_timeout = 0, group_concat_max_len = "
+        "1000000 FOR",
+        std::max(seconds(longest()), 0.001));
+  }
 
   void begin() {
-    const auto instrument = probe(std::string(kInstrument), denied_);
+    facts_.store = "mysql";
+    facts_.unseen = {
+        "locks of rows and tables: information_schema.INNODB_LOCK_WAITS shows who waits for them",
+        "lock tables on which the user has no right at all"};
+    find_tables(list_of("CONCAT(s, '.', t), CONCAT('`', REPLACE(s, '`', '``'), '`.`', REPLACE(t, "
+                        "'`', '``'), '`'), r, d",
+                        kTablesWithRights),
+                rows_in_mysql);
+    std::string why_no_sessions;
     // Takes the right to see the sessions of all users.
-    const bool sees_sessions =
-        probe("SELECT COUNT(*) FROM information_schema.INNODB_CMP", no_sessions_).has_value();
-    std::string not_installed;
-    if (instrument != "YES" ||
-        !shows(NamedLocks::performance_schema, "performance_schema.metadata_locks", denied_)) {
-      tells_waiters_ = sees_sessions;
-      if (!shows(NamedLocks::plugin, "information_schema.METADATA_LOCK_INFO", not_installed)) {
-        shown_ = NamedLocks::by_name;
-        locks_in_ = "IS_USED_LOCK of each name";
-      }
+    if (!ask("the session's rights", "SELECT COUNT(*) FROM information_schema.INNODB_CMP",
+             &why_no_sessions)) {
+      facts_.unseen.push_back("the sessions of other users, and since when they hold or wait: " +
+                              why_no_sessions);
     }
-    find_tables(std::string(kLockTables));
-    if (shown_ == NamedLocks::by_name && !can_do_by_name()) {
-      misread(fmt::format(
-          "it does not show named locks (GET_LOCK): {}; or name them in --locks, without * and ?{}",
-          kToSwitchOn, denied_.empty() ? "" : " (" + denied_ + ")"));
-    }
+    find_locks();
   }
 
  private:
-  sql::Session& session() override { return session_; }
-
-  sql::Statement reading(std::string_view name, const std::string& select,
-                         std::int64_t milliseconds) const override {
-    return {.name = name,
-            .sql = fmt::format("SET STATEMENT max_statement_time = {}.{:03}, lock_wait_timeout = "
-                               "0, group_concat_max_len = 1000000 FOR {}",
-                               milliseconds / 1000, milliseconds % 1000, select),
-            .how = sql::Statement::How::once,
-            .answered = "SELECT"};
-  }
-  std::string lock_look() const override { return named_lock_look(shown_, request_.locks); }
-  tl::expected<SqlLook, std::string> read_lock_look(std::string_view text) const override {
-    return read_named_locks(text);
-  }
-  std::string table_look() const override { return mysql_table_look(tables_); }
-
-  void describe(SourceFacts& facts) const override {
-    facts.store = "mysql";
-    auto& unseen = facts.unseen;
-    if (shown_ == NamedLocks::performance_schema) {
-      facts.waiters = "sessions that wait, in metadata_locks";
-    } else {
-      if (tells_waiters_) facts.waiters = "sessions in the state User lock, in PROCESSLIST";
-      unseen.emplace_back(
-          "who waits for a lock whose name is not in the waiting statement as text, and the "
-          "programs of sessions: performance_schema shows both");
+  void find_locks() {
+    std::string denied, not_installed;
+    if (ask("the instrument of locks", kInstrument, &denied) == "YES") {
+      locks_ = named_locks(kInPerformanceSchema);
+      locks_in_ = "performance_schema.metadata_locks";
+      facts_.waiters = "sessions that wait, in metadata_locks";
+      return;
     }
-    if (shown_ == NamedLocks::by_name) {
-      unseen.push_back(
-          fmt::format("named locks but those in --locks without * and ?: {}", kToSwitchOn));
+    if (ask("the plugin for locks", named_locks(kByPlugin), &not_installed)) {
+      locks_ = named_locks(kByPlugin);
+      locks_in_ = "information_schema.METADATA_LOCK_INFO";
+      facts_.unseen.emplace_back("who waits for a named lock: performance_schema shows it");
+      return;
     }
-    if (!no_sessions_.empty()) {
-      unseen.push_back(
-          fmt::format("the sessions of other users, and since when they hold or wait: "
-                      "{}",
-                      no_sessions_));
-    }
-    unseen.insert(unseen.end(),
-                  {"locks of rows and tables: information_schema.INNODB_LOCK_WAITS shows who waits "
-                   "for them",
-                   "whether a named lock was released or its session ended",
-                   "behind a proxy that shares connections: which client has a lock",
-                   "lock tables on which the user has no right at all"});
-    for (const SqlTable& table : tables_) {
-      unseen.push_back("the time zone of " + table.display() + ": its times are read as UTC");
-    }
+    const std::string how = fmt::format("named locks (GET_LOCK): {} ({})", kToSwitchOn,
+                                        denied.empty() ? not_installed : denied);
+    if (tables_.empty()) misread("it does not show " + how);
+    facts_.unseen.push_back(how);
   }
-
-  /// Nothing if the server refuses it, with its reason.
-  std::optional<std::string> probe(const std::string& select, std::string& refused) {
-    budget_.owe(1);
-    auto answer = try_ask("what the server shows", select, &refused);
-    const std::string prefix = session_.display() + ": ";
-    if (refused.starts_with(prefix)) refused.erase(0, prefix.size());
-    return answer;
-  }
-  bool shows(NamedLocks way, std::string_view in, std::string& refused) {
-    shown_ = way;
-    locks_in_ = in;
-    return probe(lock_look(), refused).has_value();
-  }
-  /// Whether each pattern is a name, or for the locks of a table.
-  bool can_do_by_name() const {
-    return !request_.locks.empty() &&
-           std::ranges::all_of(request_.locks, [&](const std::string& pattern) {
-             return is_name(pattern) || std::ranges::any_of(tables_, [&](const SqlTable& table) {
-                      return pattern.starts_with(table.display() + ":");
-                    });
-           });
-  }
-
-  mysql::Session session_;
-  NamedLocks shown_ = NamedLocks::performance_schema;
-  std::string denied_;       ///< why performance_schema is refused
-  std::string no_sessions_;  ///< why the sessions of other users are
 };
 
 }  // namespace

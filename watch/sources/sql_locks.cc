@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/algorithm/string/replace.hpp>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "watch/sources/keys.h"
 
@@ -21,6 +21,37 @@ std::optional<Duration> age(const json& value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(read));
 }
 
+bool is_true(const json& value) { return value == json(true) || value == json(1U); }
+
+/// A duration in the past; 0 if the clock was set back.
+std::optional<Duration> past(const json& value) {
+  const auto read = age(value);
+  return read ? std::optional(std::max(*read, Duration::zero())) : std::nullopt;
+}
+
+std::optional<SqlLock> read_lock(const json& line) {
+  constexpr std::size_t kParts = 7;
+  if (!line.is_array() || line.size() != kParts) return std::nullopt;
+  if (!line[0].is_string() || line[0] == "" || !line[1].is_string()) return std::nullopt;
+  SqlLock lock{.name = line[0].get<std::string>(),
+               .owner = line[1].get<std::string>(),
+               .shared = is_true(line[2]),
+               .granted = is_true(line[3]),
+               .waited = past(line[4]),
+               .idle = past(line[5])};
+  if (line[6].is_string()) lock.who = line[6].get<std::string>();
+  return lock;
+}
+
+std::optional<SqlTable> read_table(const json& line) {
+  if (!line.is_array() || line.size() != 4) return std::nullopt;
+  if (!line[0].is_string() || !line[1].is_string()) return std::nullopt;
+  return SqlTable{.name = line[0].get<std::string>(),
+                  .sql = line[1].get<std::string>(),
+                  .readable = is_true(line[2]),
+                  .has_locked_at = is_true(line[3])};
+}
+
 std::optional<SqlRow> read_row(const json& line) {
   if (!line.is_array() || line.size() != 4 || !line[0].is_string()) return std::nullopt;
   SqlRow row{.name = line[0].get<std::string>(), .owner = {}, .left = {}, .held = {}};
@@ -32,6 +63,24 @@ std::optional<SqlRow> read_row(const json& line) {
   const bool for_ever = line[2] == json("Infinity") || (line[2].is_number() && line[2] > 0);
   if (!row.left && !for_ever) return std::nullopt;
   return row;
+}
+
+template <class Line>
+SqlLines<Line> read_lines(const json& lines, std::size_t most,
+                          std::optional<Line> (*read)(const json&)) {
+  SqlLines<Line> look;
+  for (const json& line : lines) {
+    if (look.lines.size() == most) {
+      look.cut = true;
+      break;
+    }
+    if (auto one = read(line)) {
+      look.lines.push_back(*std::move(one));
+    } else {
+      ++look.malformed;
+    }
+  }
+  return look;
 }
 
 Party party_of(const SqlLock& lock, std::optional<Duration> lasted, TimePoint at) {
@@ -46,19 +95,6 @@ void hold(Sighting& seen, Party party) {
   if (found == seen.holders.end()) seen.holders.push_back(std::move(party));
 }
 
-/// A look that is not made at one moment may show a holder beside the one before it.
-void keep_latest(std::vector<Party>& holders, const Sighting* before) {
-  const auto alone = [](const Party& party) { return !party.shared; };
-  if (holders.size() < 2 || !std::ranges::all_of(holders, alone)) return;
-  const auto latest = std::ranges::find_if(holders, [&](const Party& party) {
-    return before == nullptr || !std::ranges::any_of(before->holders, [&](const Party& old) {
-             return old.owner == party.owner;
-           });
-  });
-  const Party kept = latest == holders.end() ? holders.back() : *latest;
-  holders = {kept};
-}
-
 /// The difference between the clocks of watcher and server varies by this much.
 constexpr Duration kClocksDiffer = std::chrono::milliseconds(20);
 
@@ -71,26 +107,16 @@ bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
 
 }  // namespace
 
-std::string quoted(const std::string& name, const std::string& quote) {
-  return quote + boost::replace_all_copy(name, quote, quote + quote) + quote;
-}
-
-std::optional<std::uint64_t> number(const json& value, std::uint64_t most) {
-  if (!value.is_number_unsigned()) return std::nullopt;
-  const auto read = value.get<std::uint64_t>();
-  return read <= most ? std::optional(read) : std::nullopt;
-}
-
-std::optional<Duration> past(const json& value) {
-  const auto read = age(value);
-  return read ? std::optional(std::max(*read, Duration::zero())) : std::nullopt;
-}
-
-tl::expected<SqlLook, std::string> read_locks(std::string_view text,
-                                              std::optional<SqlLock> (*read)(const json&)) {
+tl::expected<SqlLook, std::string> read_locks(std::string_view text) {
   const json lines = json::parse(text, nullptr, false);
   if (!lines.is_array()) return tl::unexpected<std::string>("its locks cannot be read");
-  return read_lines(lines, kMostLocks, read);
+  return read_lines(lines, kMostLocks, read_lock);
+}
+
+tl::expected<SqlLines<SqlTable>, std::string> read_tables(std::string_view text) {
+  const json lines = json::parse(text, nullptr, false);
+  if (!lines.is_array()) return tl::unexpected<std::string>("its tables cannot be read");
+  return read_lines(lines, kMostTables, read_table);
 }
 
 tl::expected<std::vector<SqlTableLook>, std::string> read_table_look(std::string_view text,
@@ -140,7 +166,7 @@ std::vector<Sighting> SqlBook::replace(Known& known, Known now, bool first, bool
   return seen;
 }
 
-std::vector<Sighting> SqlBook::locks(const SqlLook& look, TimePoint at, bool tells_waiters) {
+std::vector<Sighting> SqlBook::locks(const SqlLook& look, TimePoint at) {
   Known now;
   const bool first = !std::exchange(looked_, true);
   for (const SqlLock& lock : look.lines) {
@@ -151,9 +177,8 @@ std::vector<Sighting> SqlBook::locks(const SqlLook& look, TimePoint at, bool tel
     }
     Sighting& seen = now[lock.name];
     if (seen.lock.empty()) seen = free_lock(lock.name, at, Shape::advisory);
-    if (tells_waiters && !seen.waiting) seen.waiting.emplace();
+    if (!seen.waiting) seen.waiting.emplace();
     if (!lock.granted) {
-      if (!tells_waiters) continue;
       seen.waiting->push_back(party_of(lock, lock.waited, at));
       continue;
     }
@@ -162,9 +187,6 @@ std::vector<Sighting> SqlBook::locks(const SqlLook& look, TimePoint at, bool tel
     hold(seen, party_of(lock, dated ? lock.idle : std::nullopt, at));
   }
   for (auto& [name, seen] : now) {
-    const auto before = locks_.find(name);
-    keep_latest(seen.holders, before == locks_.end() ? nullptr : &before->second);
-    if (!seen.waiting) continue;
     // In order of arrival; waiters with unknown arrival come last.
     std::ranges::stable_sort(*seen.waiting, {}, [](const Party& party) {
       return party.since.value_or(TimePoint::max());

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,10 +17,8 @@ namespace lockbench::watch {
 
 /// A lock that belongs to a session, with facts about the session.
 struct SqlLock {
-  std::string name;
-  std::string owner;  ///< the session: "process 17"
-  bool shared = false;
-  bool granted = false;
+  std::string name, owner;  ///< the session: "process 17"
+  bool shared = false, granted = false;
   std::optional<Duration> waited;  ///< if not granted, and if the server tells
   std::optional<Duration> idle;    ///< how long its session has been idle
   std::string who{};               ///< application and address, as far as we may see them
@@ -29,17 +26,13 @@ struct SqlLock {
 
 /// A table with ShedLock's columns: name, lock_until, locked_by.
 struct SqlTable {
-  std::string schema, table;   ///< as in the catalogue
-  bool has_locked_at = false;  ///< it has the column locked_at, too
-
-  /// "public.shedlock"; also the prefix of its locks' names.
-  std::string display() const { return schema + "." + table; }
+  std::string name;  ///< "public.shedlock"; also the prefix of its locks' names
+  std::string sql;   ///< the name in statements
+  bool readable = false, has_locked_at = false;
 };
 
-/// An identifier, between these quotes.
-std::string quoted(const std::string& name, const std::string& quote);
-
 inline constexpr std::size_t kMostLocks = 4000;
+inline constexpr std::size_t kMostTables = 20;
 inline constexpr std::size_t kMostTableRows = 1000;  ///< of each table
 /// A look also shows rows of lock tables that ended this many seconds ago: a release moves the end
 /// to an earlier time, an expiry does not.
@@ -63,33 +56,13 @@ struct SqlLines {
 using SqlLook = SqlLines<SqlLock>;
 using SqlTableLook = SqlLines<SqlRow>;
 
-/// A whole number; nothing if it is none, or more than `most`.
-std::optional<std::uint64_t> number(const nlohmann::json& value, std::uint64_t most);
-/// Seconds in the past; 0 if the clock was set back; nothing if infinite or out of range.
-std::optional<Duration> past(const nlohmann::json& value);
-
-/// Single unreadable lines are left out and counted.
-template <class Line>
-SqlLines<Line> read_lines(const nlohmann::json& lines, std::size_t most,
-                          std::optional<Line> (*read)(const nlohmann::json&)) {
-  SqlLines<Line> look;
-  for (const nlohmann::json& line : lines) {
-    if (look.lines.size() == most) {
-      look.cut = true;
-      break;
-    }
-    if (auto one = read(line)) {
-      look.lines.push_back(*std::move(one));
-    } else {
-      ++look.malformed;
-    }
-  }
-  return look;
-}
-
-/// Reads a list of locks; errors concern the answer as a whole.
-tl::expected<SqlLook, std::string> read_locks(
-    std::string_view text, std::optional<SqlLock> (*read)(const nlohmann::json&));
+/// Reads a list of locks: name, owner, whether shared, whether granted, seconds waited and idle,
+/// and who it is. Errors concern the answer as a whole; single unreadable lines are left out and
+/// counted.
+tl::expected<SqlLook, std::string> read_locks(std::string_view text);
+/// Reads a list of tables: name, the same for statements, whether readable, whether it has
+/// locked_at.
+tl::expected<SqlLines<SqlTable>, std::string> read_tables(std::string_view text);
 /// Reads a list for each table, of rows with name, owner, and the seconds that they are left and
 /// held. One result per table, in the same order.
 tl::expected<std::vector<SqlTableLook>, std::string> read_table_look(std::string_view text,
@@ -103,8 +76,8 @@ class SqlBook {
 
   /// Sightings of the locks of one look, and of those that have been freed since the look before.
   /// If a look was cut, a lock counts as freed once no look has shown it for a while. `at`: not
-  /// after the look. `tells_waiters`: the look shows them.
-  std::vector<Sighting> locks(const SqlLook& look, TimePoint at, bool tells_waiters = true);
+  /// after the look.
+  std::vector<Sighting> locks(const SqlLook& look, TimePoint at);
   /// Sightings of the rows of one table. `table`: prefix of its locks' names, without the colon.
   /// The look took place between `asked_at` and `answered_at`.
   std::vector<Sighting> rows(const std::string& table, const SqlTableLook& look, TimePoint asked_at,

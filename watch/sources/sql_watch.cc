@@ -1,7 +1,5 @@
 #include "watch/sources/sql_watch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +8,6 @@
 namespace lockbench::watch {
 namespace {
 
-using nlohmann::json;
 using sql::Answer;
 
 /// Shortest interval between looks: each stops all locking on the server for a moment.
@@ -18,8 +15,6 @@ constexpr Duration kShortest = std::chrono::milliseconds(20);
 /// Looks take at most a tenth of the time: slow ones are made less often.
 constexpr int kPart = 10;
 constexpr std::string_view kNotInTime = "its catalogue cannot be read in time";
-
-bool is_true(const json& value) { return value == json(true) || value == json(1U); }
 
 }  // namespace
 
@@ -31,7 +26,17 @@ SqlWatch::SqlWatch(const Watching& watching)
             request_.most_locks) {}
 
 void SqlWatch::run() {
-  reporter().facts(facts());
+  facts_.endpoint = session_->display();
+  facts_.way = fmt::format("looks at {}{}{} every {} or less often", locks_in_,
+                           locks_.empty() || tables_.empty() ? "" : " and ",
+                           tables_.empty() ? "" : "lock tables", format_duration(shortest()));
+  facts_.unseen.insert(
+      facts_.unseen.begin(),
+      {"holds between two looks: short ones are missed more often than long ones, and two holds of "
+       "one session appear as one if their gap is between two looks",
+       "whether a session's lock was released or the session ended",
+       "behind a pooler or proxy that shares sessions: which client has a lock"});
+  reporter().facts(facts_);
   while (!stopped()) {
     const TimePoint begun_at = env_.now();
     look_at_locks();
@@ -41,98 +46,79 @@ void SqlWatch::run() {
   }
 }
 
-SourceFacts SqlWatch::facts() {
-  SourceFacts facts{
-      .endpoint = session().display(),
-      .way = fmt::format("looks at {}{} every {} or less often", locks_in_,
-                         tables_.empty() ? "" : " and lock tables", format_duration(shortest())),
-      .accuracy = Accuracy::sampled,
-      .unseen = {"holds between two looks: short ones are missed more often than long ones, and "
-                 "two holds of one session appear as one if their gap is between two looks"}};
-  describe(facts);
-  for (const std::string& table : closed_) {
-    facts.unseen.push_back(fmt::format("the lock table {}: SELECT is not granted", table));
-  }
-  return facts;
-}
-
 Duration SqlWatch::shortest() const {
   const double rounds = request_.budget / (tables_.empty() ? 1 : 2);
   return std::max(kShortest, std::chrono::duration_cast<Duration>(
                                  std::chrono::duration<double>(1 / std::max(rounds, 1e-3))));
 }
 
-std::optional<std::string> SqlWatch::try_ask(std::string_view name, const std::string& select,
+std::optional<std::string> SqlWatch::try_ask(std::string_view name, std::string_view select,
                                              std::string* refused) {
-  // The server times out before the client, which would have to reconnect.
-  const Duration longest = request_.command_timeout * 3 / 4;
-  const sql::Statement statement =
-      reading(name, select, std::max<std::int64_t>(ceil_milliseconds(longest), 1));
+  const sql::Statement statement{.name = name,
+                                 .sql = fmt::format("{} {}", before_, select),
+                                 .how = how_,
+                                 .answered = "SELECT"};
   const TimePoint asked_at = env_.now();
-  auto answer = session().call(statement, {}, {}, {.wait_until = {}, .stop = stop_});
+  auto answer = session_->call(statement, {}, {}, {.wait_until = {}, .stop = stop_});
   const TimePoint now = env_.now();
   took_ = now - asked_at;
   const bool rejected = !answer && answer.error().kind == StoreError::Kind::rejected;
   // A late rejection is the server's timeout, unless logging in took the time.
-  const bool late = rejected && took_ >= longest && answered_;
-  if (!answer && !late && (!rejected || refused == nullptr)) {
-    throw Failure(answer.error().message);
+  const bool late = rejected && took_ >= longest() && answered_;
+  if (!answer && !late) {
+    if (!rejected || refused == nullptr) throw Failure(answer.error().message);
+    *refused = answer.error().message;
   }
   answered_ = true;
-  if (!answer) {
-    if (!late) *refused = answer.error().message;
-    return std::nullopt;
-  }
+  if (!answer) return std::nullopt;
   budget_.answered(took_, now);
-  switch (answer->kind) {
-    case Answer::Kind::done:
-      return std::move(answer->value);
-    case Answer::Kind::lock_not_available:
-    case Answer::Kind::deadlock:
-    case Answer::Kind::not_serializable:
-      return std::nullopt;
-    case Answer::Kind::cancelled:
-      misread("stopped");
-    case Answer::Kind::session_over:
-      break;
-  }
-  misread("the server has ended the session");
+  if (answer->done()) return std::move(answer->value);
+  if (answer->kind == Answer::Kind::cancelled) misread("stopped");
+  if (answer->kind == Answer::Kind::session_over) misread("the server has ended the session");
+  return std::nullopt;
 }
 
-std::string SqlWatch::ask(std::string_view name, const std::string& select) {
+std::optional<std::string> SqlWatch::ask(std::string_view name, std::string_view select,
+                                         std::string* refused) {
   budget_.owe(1);
-  auto answer = try_ask(name, select);
-  if (!answer) misread(kNotInTime);
-  return *std::move(answer);
+  auto answer = try_ask(name, select, refused);
+  if (!answer && (refused == nullptr || refused->empty())) misread(kNotInTime);
+  return answer;
 }
 
-void SqlWatch::find_tables(const std::string& select) {
-  const json lines = json::parse(ask("lock tables", select), nullptr, false);
-  if (!lines.is_array()) misread("its tables cannot be read");
-  for (const json& line : lines) {
-    const bool fits =
-        line.is_array() && line.size() == 4 && line[0].is_string() && line[1].is_string();
-    if (!fits) continue;
-    SqlTable table{.schema = line[0].get<std::string>(),
-                   .table = line[1].get<std::string>(),
-                   .has_locked_at = is_true(line[3])};
-    if (is_true(line[2])) {
-      tables_.push_back(std::move(table));
-    } else {
-      closed_.push_back(table.display());
+void SqlWatch::find_tables(std::string_view select, std::string (*rows_of)(const SqlTable&)) {
+  auto found = read_tables(*ask("lock tables", select));
+  if (!found) misread(found.error());
+  for (SqlTable& table : found->lines) {
+    if (!table.readable) {
+      facts_.unseen.push_back(fmt::format("the lock table {}: SELECT is not granted", table.name));
+      continue;
     }
+    facts_.unseen.push_back(
+        fmt::format("the time zone of {}: times without one are read as UTC", table.name));
+    rows_ += (rows_.empty() ? "SELECT concat('[', " : ", ',', ") + rows_of(table);
+    tables_.push_back(std::move(table));
   }
+  rows_ += ", ']')";
 }
 
 void SqlWatch::look_at_locks() {
+  if (locks_.empty()) return reporter().restored();
   if (!spend(1)) return;
   const TimePoint asked_at = env_.now();
-  const auto said = try_ask("locks", lock_look());
+  const auto said = try_ask("locks", locks_);
   if (!said) misread(kNotInTime);
-  const auto look = read_lock_look(*said);
+  const auto look = read_locks(*said);
   if (!look) misread(look.error());
   reporter().restored();
-  take(book_.locks(*look, asked_at, tells_waiters_));
+  auto seen = book_.locks(*look, asked_at);
+  if (facts_.waiters.empty()) {
+    for (Sighting& one : seen) {
+      one.waiting.reset();
+      one.waiters.reset();
+    }
+  }
+  take(std::move(seen));
   reporter().missed(look->malformed, fmt::format("lines of {} that cannot be read", locks_in_));
   if (look->cut) {
     reporter().missed(1, fmt::format("more than {} locks in {} at once", kMostLocks, locks_in_));
@@ -143,7 +129,7 @@ void SqlWatch::look_at_tables() {
   // A look at a table without an index reads all of it, so it has its own pace.
   if (tables_.empty() || env_.now() < tables_at_ || !spend(1)) return;
   const TimePoint asked_at = env_.now();
-  const auto said = try_ask("lock tables", table_look());
+  const auto said = try_ask("lock tables", rows_);
   const TimePoint answered_at = env_.now();
   tables_at_ = asked_at + kPart * took_;
   if (!said) {
@@ -153,7 +139,7 @@ void SqlWatch::look_at_tables() {
   if (!looks) misread(looks.error());
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     const SqlTableLook& look = (*looks)[i];
-    take(book_.rows(tables_[i].display(), look, asked_at, answered_at));
+    take(book_.rows(tables_[i].name, look, asked_at, answered_at));
     reporter().missed(look.malformed, "rows of lock tables that cannot be read");
     if (look.cut) {
       reporter().missed(1, fmt::format("more than {} locks in a table at once", kMostTableRows));

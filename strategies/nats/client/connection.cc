@@ -190,23 +190,6 @@ StoreResult<void> Connection::send(std::string_view bytes, TimePoint end) {
   return fail(Kind::unanswered, describe(sent, timeouts_, transport_.get()));
 }
 
-StoreResult<std::vector<Answer::Stream>> Connection::streams(const std::stop_token& stop) {
-  constexpr int kMostPages = 1000;
-  std::vector<Answer::Stream> all;
-  for (int page = 0; page < kMostPages && !stop.stop_requested(); ++page) {
-    const auto listed = ask({.name = "STREAM.LIST",
-                             .key = {},
-                             .subject = "$JS.API.STREAM.LIST",
-                             .payload = nlohmann::json::object({{"offset", all.size()}}).dump()},
-                            stop);
-    if (!listed) return tl::unexpected(listed.error());
-    if (listed->refusal != Refusal::none) return fail(Kind::rejected, listed->why);
-    all.insert(all.end(), listed->streams.begin(), listed->streams.end());
-    if (listed->streams.empty() || all.size() >= listed->all_streams) break;
-  }
-  return all;
-}
-
 StoreResult<std::optional<Message>> Connection::hear(Duration longest,
                                                      const std::stop_token& stop) {
   if (!transport_) return fail(Kind::not_sent, "the connection was lost");

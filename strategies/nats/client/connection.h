@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "strategies/env.h"
 #include "strategies/errors.h"
@@ -42,8 +41,6 @@ class Connection {
   };
   /// A refusal by JetStream is an answer; an error of the server is `rejected`.
   StoreResult<Answer> ask(const Request& request, const std::stop_token& stop = {});
-  /// All streams of the account.
-  StoreResult<std::vector<Answer::Stream>> streams(const std::stop_token& stop);
 
   /// Once connected: a subject that comes to this connection. One that hears does not ask: it would
   /// take these messages for answers.

@@ -5,10 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
-#include <iomanip>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "strategies/errors.h"
 #include "strategies/number.h"
@@ -36,14 +33,14 @@ tl::unexpected<std::string> unlike(std::string_view said) {
                                     said.size() > kShown ? "..." : ""));
 }
 
-/// At most seven: no message has as many.
-std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::size_t kMost = 7;
+/// By default at most seven: no message has as many.
+std::vector<std::string_view> words_of(std::string_view line, const char* between = " \t",
+                                       std::size_t most = 7) {
   std::vector<std::string_view> words;
-  while (words.size() < kMost) {
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  while (words.size() < most) {
+    line.remove_prefix(std::min(line.find_first_not_of(between), line.size()));
     if (line.empty()) break;
-    const std::size_t end = std::min(line.find_first_of(" \t"), line.size());
+    const std::size_t end = std::min(line.find_first_of(between), line.size());
     words.push_back(line.substr(0, end));
     line.remove_prefix(end);
   }
@@ -137,23 +134,6 @@ std::vector<Answer::Stream> read_streams(const Json& streams) {
   return all;
 }
 
-/// Go's time in UTC, "2026-11-30T13:01:06.302396105Z"; nothing for one that does not fit.
-std::optional<WallTime> parse_time(const std::string& text) {
-  constexpr int kFirstYear = 70, kLastYear = 300;  // since 1900
-  std::tm parts{};
-  std::istringstream in(text);
-  in >> std::get_time(&parts, "%Y-%m-%dT%H:%M:%S");
-  if (!in || parts.tm_year < kFirstYear || parts.tm_year > kLastYear) return std::nullopt;
-  std::string fraction;
-  in >> fraction;
-  if (!fraction.ends_with('Z')) return std::nullopt;
-  fraction.pop_back();
-  const auto below_a_second = parse_number<double>("0" + fraction);
-  if (!below_a_second || !(*below_a_second >= 0 && *below_a_second < 1)) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(timegm(&parts)) +
-         std::chrono::round<Duration>(std::chrono::duration<double>(*below_a_second));
-}
-
 /// Letters, digits and hyphens only, and `mark` with two hex digits for any other character.
 std::string encoded(std::string_view text, char mark) {
   std::string code;
@@ -218,41 +198,23 @@ std::optional<ServerInfo> parse_info(std::string_view json) {
   return server;
 }
 
-std::string_view header_of(std::string_view headers, std::string_view name) {
-  const std::string begin = fmt::format("\r\n{}: ", name);
-  const std::size_t at = headers.find(begin);
-  if (at == std::string_view::npos) return {};
-  headers.remove_prefix(at + begin.size());
-  return headers.substr(0, headers.find(kLineEnd));
-}
-
 bool is_deletion(std::string_view headers) {
-  const std::string_view operation = header_of(headers, "KV-Operation");
-  return operation == "DEL" || operation == "PURGE";
+  return headers.find("KV-Operation: DEL\r\n") != std::string_view::npos ||
+         headers.find("KV-Operation: PURGE\r\n") != std::string_view::npos;
 }
 
 /// "$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.NUMBER.TIME.PENDING"; some servers put a domain and
 /// an account before the stream, and more behind.
 std::optional<Delivery> parse_delivery(std::string_view reply) {
-  constexpr std::size_t kShort = 9, kLong = 11, kMost = 12;
-  std::vector<std::string_view> parts;
-  for (std::size_t end = 0; end != std::string_view::npos && parts.size() < kMost;) {
-    end = reply.find('.');
-    parts.push_back(reply.substr(0, end));
-    reply.remove_prefix(end == std::string_view::npos ? reply.size() : end + 1);
-  }
-  if (parts.size() != kShort && parts.size() < kLong) return std::nullopt;
-  if (parts[0] != "$JS" || parts[1] != "ACK") return std::nullopt;
-  const std::size_t stream = parts.size() == kShort ? 2 : 4;
-  const auto sequence = parse_number<std::uint64_t>(parts[stream + 3]);
-  const auto number = parse_number<std::uint64_t>(parts[stream + 4]);
-  const auto stored_at = parse_number<std::int64_t>(parts[stream + 5]);
-  const bool fits = sequence && number && stored_at && *sequence > 0 && *number > 0;
-  if (!fits || *stored_at <= 0) return std::nullopt;
-  return Delivery{.stream = std::string(parts[stream]),
-                  .sequence = *sequence,
-                  .number = *number,
-                  .stored_at = WallTime(Duration(*stored_at))};
+  constexpr std::size_t kShort = 9, kLong = 11, kMost = 12, kInShort = 5, kInLong = 7;
+  const auto words = words_of(reply, ".", kMost);
+  if (words.size() != kShort && words.size() < kLong) return std::nullopt;
+  const std::size_t at = words.size() == kShort ? kInShort : kInLong;
+  const auto sequence = parse_number<std::uint64_t>(words[at]);
+  const auto stored_at = parse_number<std::int64_t>(words[at + 2]);
+  const bool fits = sequence && stored_at && *sequence > 0 && *stored_at > 0;
+  if (!fits || words[0] != "$JS" || words[1] != "ACK") return std::nullopt;
+  return Delivery{.sequence = *sequence, .stored_at = WallTime(Duration(*stored_at))};
 }
 
 tl::expected<Answer, std::string> parse_answer(std::string_view text) {
@@ -277,7 +239,7 @@ tl::expected<Answer, std::string> parse_answer(std::string_view text) {
     answer.configuration = config.dump(-1, ' ', false, Json::error_handler_t::replace);
     // Go's zero time, as long as the stream is being made.
     answer.is_made = !text_of(*json, "created").starts_with("0001-");
-    answer.created = parse_time(text_of(*json, "created"));
+    answer.sequence = number_of(member_of(*json, "state"), "last_seq");
     answer.max_age = age == 0 ? Duration::max() : Duration(std::min(age, most));
   }
   answer.purged = number_of(*json, "purged");

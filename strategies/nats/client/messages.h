@@ -36,16 +36,12 @@ struct ServerInfo {
 };
 std::optional<ServerInfo> parse_info(std::string_view json);
 
-/// The value of a header of a payload; empty if it has none.
-std::string_view header_of(std::string_view headers, std::string_view name);
-/// Whether the payload marks a key as deleted.
+/// Whether these headers of a payload mark a key as deleted.
 bool is_deletion(std::string_view headers);
 
 /// What a consumer of a stream says of a message that it delivers.
 struct Delivery {
-  std::string stream;
   std::uint64_t sequence = 0;  ///< of the message
-  std::uint64_t number = 0;    ///< of this delivery, from 1 on
   WallTime stored_at{};        ///< by the server's clock
 };
 /// Reads it from the payload's subject for an answer; nothing if that is no consumer's.
@@ -65,16 +61,16 @@ struct Answer {
   Refusal refusal = Refusal::none;
   std::string why{};  ///< of a refusal
 
-  std::string stream;          ///< that has stored a message
-  std::uint64_t sequence = 0;  ///< of the message that was stored or asked for
-  std::string subject;         ///< of the message asked for
+  std::string stream;  ///< that has stored a message
+  std::uint64_t sequence =
+      0;                ///< of the message that was stored or asked for; a stream: its latest
+  std::string subject;  ///< of the message asked for
   std::optional<std::string> value{};
-  bool deleted = false;               ///< the message marks a key as deleted
-  std::string configuration{};        ///< of a stream, in JSON
-  Duration max_age{};                 ///< of its messages; Duration::max(): they stay
-  bool is_made = false;               ///< the stream: it says when it was created
-  std::optional<WallTime> created{};  ///< when a stream or consumer was, by the server's clock
-  std::uint64_t purged = 0;           ///< how many messages were removed
+  bool deleted = false;         ///< the message marks a key as deleted
+  std::string configuration{};  ///< of a stream, in JSON
+  Duration max_age{};           ///< of its messages; Duration::max(): they stay
+  bool is_made = false;         ///< the stream: it says when it was created
+  std::uint64_t purged = 0;     ///< how many messages were removed
 
   struct Stream {
     std::string name;

@@ -81,12 +81,23 @@ class NatsStore : public Store {
   /// Returns how many there were.
   StoreResult<std::size_t> remove_streams(const std::function<bool(const Answer::Stream&)>& which,
                                           const std::stop_token& stop) {
-    const auto all = nats_.streams(stop);
-    if (!all) return tl::unexpected(all.error());
-    if (stop.stop_requested()) return removal_stopped(display());
     std::vector<std::string> found;
-    for (const Answer::Stream& stream : *all) {
-      if (which(stream)) found.push_back(stream.name);
+    constexpr int kMostPages = 1000;
+    std::uint64_t seen = 0;
+    for (int page = 0; page < kMostPages; ++page) {
+      if (stop.stop_requested()) return removal_stopped(display());
+      const auto listed = nats_.ask({.name = "STREAM.LIST",
+                                     .key = {},
+                                     .subject = "$JS.API.STREAM.LIST",
+                                     .payload = nlohmann::json::object({{"offset", seen}}).dump()},
+                                    stop);
+      if (!listed) return tl::unexpected(listed.error());
+      if (listed->refusal != Refusal::none) return refused(*listed);
+      for (const Answer::Stream& stream : listed->streams) {
+        if (which(stream)) found.push_back(stream.name);
+      }
+      seen += listed->streams.size();
+      if (listed->streams.empty() || seen >= listed->all_streams) break;
     }
     return remove_in_batches(found, 1, display(), stop, [&](auto one) -> StoreResult<std::size_t> {
       const auto removed = nats_.ask(
