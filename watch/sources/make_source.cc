@@ -40,8 +40,8 @@ Made make_source(const std::string& store, const std::string& url, const Request
   if (kind != nullptr && !kind->not_built.empty()) {
     return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));
   }
-  return tl::unexpected(
-      fmt::format("{} cannot be watched; allowed: redis, etcd, zookeeper, nats, postgres, mysql", store));
+  return tl::unexpected(fmt::format(
+      "{} cannot be watched; allowed: redis, etcd, zookeeper, nats, postgres, mysql", store));
 }
 
 }  // namespace lockbench::watch

@@ -33,9 +33,8 @@ tl::unexpected<std::string> unlike(std::string_view said) {
                                     said.size() > kShown ? "..." : ""));
 }
 
-/// By default at most seven: no message has as many.
-std::vector<std::string_view> words_of(std::string_view line, const char* between = " \t",
-                                       std::size_t most = 7) {
+std::vector<std::string_view> words_of(std::string_view line, std::size_t most,
+                                       const char* between = " \t") {
   std::vector<std::string_view> words;
   while (words.size() < most) {
     line.remove_prefix(std::min(line.find_first_not_of(between), line.size()));
@@ -49,7 +48,8 @@ std::vector<std::string_view> words_of(std::string_view line, const char* betwee
 
 /// "MSG subject sid [reply] size" or "HMSG subject sid [reply] headers size", and that many bytes.
 ParsedMessage parse_payload(std::string_view bytes, std::string_view line) {
-  const auto words = words_of(line);
+  constexpr std::size_t kMost = 7;  // no message has as many
+  const auto words = words_of(line, kMost);
   const std::size_t numbers = words.front() == "HMSG" ? 2 : 1;
   if (words.size() != 3 + numbers && words.size() != 4 + numbers) return unlike(line);
   const auto size = parse_number<std::size_t>(words.back());
@@ -207,7 +207,7 @@ bool is_deletion(std::string_view headers) {
 /// an account before the stream, and more behind.
 std::optional<Delivery> parse_delivery(std::string_view reply) {
   constexpr std::size_t kShort = 9, kLong = 11, kMost = 12, kInShort = 5, kInLong = 7;
-  const auto words = words_of(reply, ".", kMost);
+  const auto words = words_of(reply, kMost, ".");
   if (words.size() != kShort && words.size() < kLong) return std::nullopt;
   const std::size_t at = words.size() == kShort ? kInShort : kInLong;
   const auto sequence = parse_number<std::uint64_t>(words[at]);
