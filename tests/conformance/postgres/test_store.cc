@@ -111,10 +111,11 @@ void PostgresTestStore::take_away(const std::vector<std::string>& keys) {
       look.ask(fmt::format("DELETE FROM {}.{} WHERE key = $1", kSchema, table), {key});
     }
   }
+  // All of them are found before the first one ends, and a waiter is granted its lock.
   look.ask(
-      "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+      "SELECT pg_terminate_backend(pid, 5000) FROM unnest(ARRAY(SELECT pid FROM pg_stat_activity "
       "WHERE application_name LIKE 'lockbench%' AND (state LIKE 'idle in transaction%' OR pid IN "
-      "(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted))");
+      "(SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted)))) AS pid");
 }
 
 namespace {

@@ -122,10 +122,12 @@ Cell inside(std::string_view limit, std::string_view lock) {
 class TransactionThatWaits : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(TransactionThatWaits, IsRolledBackByLimitsOfItsWait) {
-  for (const std::string_view limit : {"statement", "lock"}) {
+  using Limit = std::pair<std::string_view, std::string>;
+  for (const auto& [limit, said] :
+       {Limit{"statement", "statement timeout"}, Limit{"lock", "ended the wait for the lock"}}) {
     const Cell ended = inside(limit, GetParam());
     EXPECT_EQ(std::get<bool>(ended.evidence.at("transaction_committed")), false);
-    EXPECT_THAT(ended.reason, testing::HasSubstr(std::string(limit) + " timeout"));
+    EXPECT_THAT(ended.reason, testing::HasSubstr(said));
   }
 }
 
