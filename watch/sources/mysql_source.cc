@@ -58,14 +58,14 @@ std::string rows_in_mysql(const SqlTable& table) {
       "TIMESTAMPDIFF(MICROSECOND, l.locked_at, UTC_TIMESTAMP(6)) / 1000000";
   return fmt::format(
       "({})",
-      list_of(
-          fmt::format("LEFT(CONVERT(l.name USING utf8mb4), 256), LEFT(CONVERT(l.locked_by "
-                      "USING utf8mb4), 128), TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), "
-                      "l.lock_until) / 1000000, {}",
-                      table.has_locked_at ? kHeld : "NULL"),
-          fmt::format("FROM (SELECT * FROM {} WHERE lock_until > UTC_TIMESTAMP(6) - INTERVAL {} "
-                      "SECOND LIMIT {}) AS l",
-                      table.sql, kRemembered, kMostTableRows + 1)));
+      list_of(fmt::format("LEFT(CONVERT(l.name USING utf8mb4), 256), LEFT(CONVERT(l.locked_by "
+                          "USING utf8mb4), 128), TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), "
+                          "l.lock_until) / 1000000, {}",
+                          table.has_locked_at ? kHeld : "NULL"),
+              fmt::format("FROM (SELECT name, locked_by, lock_until{} FROM {} WHERE lock_until > "
+                          "UTC_TIMESTAMP(6) - INTERVAL {} SECOND LIMIT {}) AS l",
+                          table.has_locked_at ? ", locked_at" : "", table.sql, kRemembered,
+                          kMostTableRows + 1)));
 }
 
 class MysqlWatch : public SqlWatch {

@@ -44,7 +44,8 @@ class NatsLocks {
       const Lock lock{.stored_at = stored_at, .lasts = value->lasts.value_or(Duration::max())};
       const TimePoint end = end_of(lock, ttl);
       seen.shape = value->is_record ? Shape::record : Shape::token;
-      seen.holders = {{.owner = value->owner, .about = value->is_record ? value->owner : ""}};
+      seen.holders.push_back(
+          {.owner = value->owner, .about = value->is_record ? value->owner : ""});
       seen.no_ttl = !value->is_record && end == TimePoint::max();
       hold_until(seen, end);
       if (!seen.holders.empty()) keep(name, lock, end);

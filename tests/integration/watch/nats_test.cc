@@ -156,8 +156,8 @@ TEST(WatchOfNats, NeedsOnlyWhatItsPageNamesAndSaysWhatIsMissing) {
   const auto reached = (*make_source("nats", url_of("lacks"), {.locks = {"locks/*"}}))->reach({});
   ASSERT_FALSE(reached);
   EXPECT_THAT(reached.error(), AllOf(HasSubstr("Permissions Violation"), HasSubstr(consumer)));
-  for (const std::vector<std::string>& others :
-       {std::vector<std::string>{}, {"lock:*"}, {"lo*", "*"}}) {
+  using Patterns = std::vector<std::string>;
+  for (const Patterns& others : {Patterns{}, Patterns{"lock:*"}, Patterns{"lo*", "*"}}) {
     const auto made = make_source("nats", url_of("watcher"), {.locks = others});
     ASSERT_FALSE(made);
     EXPECT_THAT(made.error(), HasSubstr("BUCKET/KEY"));
