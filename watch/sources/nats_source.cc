@@ -46,8 +46,7 @@ class NatsWatch : public Watching {
                                  "a TTL of a single key (NATS 2.11)"}});
     reporter().restored();
     while (!stopped()) {
-      hear();
-      end_expired();
+      if (hear()) end_expired();
       if (env_.now() >= look_at_) look_for_buckets();
     }
   }
@@ -102,18 +101,23 @@ class NatsWatch : public Watching {
     buckets_[bucket] = {.ttl = stream->max_age, .latest = stream->sequence, .heard_at = env_.now()};
   }
 
-  void hear() {
+  /// Whether nothing more is there to hear.
+  bool hear() {
     constexpr int kMostMessages = 4096;
     Duration longest = kHearFor;
     for (int i = 0; i < kMostMessages && !stopped(); ++i) {
       const auto said = need(hears_.hear(longest, stop_));
-      if (!said) return check_life();
+      if (!said) {
+        check_life();
+        return true;
+      }
       if (said->kind == nats::Message::Kind::error) {
         throw Failure(fmt::format("{}: {}", hears_.display(), printable(said->text)));
       }
       take(*said);
       longest = Duration::zero();
     }
+    return false;
   }
 
   /// A consumer ends without a word, with its stream or its server.
