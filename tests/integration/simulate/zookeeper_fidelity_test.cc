@@ -310,6 +310,7 @@ TEST(ZookeeperFidelity, AMemberGreetsAsThatOfARealEnsemble) {
   const auto expected = testing::ElementsAre("goes on", "goes on", "refused", "closed");
   const auto servers = test::must(testbed::start_zookeeper_ensemble(test::shared_testbed()));
   std::vector<zookeeper::Endpoint> members;
+  members.reserve(servers.size());
   for (const auto& server : servers) {
     members.push_back(test::must(zookeeper::parse_endpoint(server->url())));
   }
