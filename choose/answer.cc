@@ -140,6 +140,9 @@ std::vector<double> measure(Candidate& one, const RankingFigure& ranked_by,
     one.value = figure->value;
     one.at_least = figure->at_least;
   }
+  if (const results::Run* const run = question.simulated(strategy.name)) {
+    one.simulated = results::median_figure({run}, ranked_by.figure);
+  }
   one.only_invalid_runs = one.value && !measured.valid;
   one.runs = measured.runs.size();
   one.left_out = measured.left_out;
@@ -171,12 +174,32 @@ RankingFigure ranking_figure_of(const Requirements& requirements) {
   return by("acquire.p50", "the cost of an uncontended lock");
 }
 
+/// Sets how far each is behind in simulations.
+void compare_simulated(std::vector<Candidate>& qualifying, const RankingFigure& ranked_by) {
+  constexpr double kLeast = 1e-9;
+  const auto figure = [&](const Candidate& one) {
+    return std::max(badness(one.simulated->value, ranked_by), kLeast);
+  };
+  std::map<std::vector<std::size_t>, double> best;  // by drawbacks
+  for (const Candidate& one : qualifying) {
+    if (!one.simulated) continue;
+    double& least = best.try_emplace(one.drawbacks, figure(one)).first->second;
+    least = std::min(least, figure(one));
+  }
+  for (Candidate& one : qualifying) {
+    if (!one.simulated) continue;
+    const double ratio = figure(one) / best.at(one.drawbacks);
+    one.behind = static_cast<int>(std::log(ratio) / std::log(kMuchWorse));
+  }
+}
+
 /// The qualifying strategies with their figures, the best first.
 std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigure& ranked_by,
                             const Question& question) {
   std::vector<std::vector<double>> values;
   values.reserve(qualifying.size());
   for (Candidate& one : qualifying) values.push_back(measure(one, ranked_by, question));
+  compare_simulated(qualifying, ranked_by);
   const std::vector<int> tiers = results::tiers(values, results::known_scatter(ranked_by.figure));
   const auto figure = [&](const Candidate& one) {
     return badness(one.value.value_or(0), ranked_by);
@@ -191,13 +214,14 @@ std::vector<Candidate> rank(std::vector<Candidate> qualifying, const RankingFigu
   // The first property in which two strategies differ decides; the lower value comes first.
   const auto place = [&](const Candidate& one) {
     const bool not_measured = !ranked_by.figure.empty() && one.tier == 0;
+    const int unknown = !not_measured ? 0 : one.simulated ? 1 : 2;
     const bool much_worse_than_best = figure(one) > kMuchWorse * best.at(one.tier);
     // A strategy that was not measured counts as sending the most commands.
     const double commands =
         std::round(one.commands.value_or(std::numeric_limits<double>::infinity()) / kSameCommands);
     const std::size_t plays_that_break_it = one.hazards.size();
-    return std::tuple(one.drawbacks, not_measured, one.tier, much_worse_than_best, one.servers,
-                      commands, plays_that_break_it, figure(one), one.strategy->name);
+    return std::tuple(one.drawbacks, unknown, one.behind, one.tier, much_worse_than_best,
+                      one.servers, commands, plays_that_break_it, figure(one), one.strategy->name);
   };
   std::ranges::sort(qualifying,
                     [&](const Candidate& a, const Candidate& b) { return place(a) < place(b); });
@@ -400,12 +424,13 @@ std::string setup_of(const Library& library, const Answer& answer) {
 }
 
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
-              const Evidence& evidence, const Answer* before) {
+              const Evidence& evidence, const Answer* before, const Simulations* simulations) {
   // What was measured under that very load needs no arithmetic.
   const std::optional<Eased> eased = before ? std::nullopt : ease(requirements);
   const Requirements& answered = eased ? eased->requirements : requirements;
-  const Question question(answered, evidence);
+  const Question question(answered, evidence, simulations);
   Answer answer{.requirements = requirements,
+                .answered = answered,
                 .too_busy = eased    ? eased->why
                             : before ? before->too_busy
                                      : "",

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "choose/evidence.h"
+#include "loadgen/run/workload.h"
+#include "results/stats/load_figures.h"
 #include "results/tables/show.h"
 
 namespace lockbench::choose {
@@ -43,6 +47,10 @@ struct Candidate {
   bool at_least = false;               ///< clients still waited when the runs ended
   bool only_invalid_runs = false;      ///< so it is not ranked
   std::size_t runs = 0, left_out = 0;  ///< those that count, and invalid ones
+  /// The figure under the required load on simulated machines, if it was not measured under that
+  /// load. It is compared with other simulated figures alone.
+  std::optional<results::LoadFigure> simulated{};
+  int behind = 0;  ///< how many times twice as bad as the best simulated one with these drawbacks
   /// Strategies of one tier cannot be told apart by the figure; 1 is the best, 0: not measured.
   int tier = 0;
   int servers = 1;                          ///< how many it needs
@@ -84,7 +92,7 @@ struct Code {
 
 /// The answer, a function of descriptors and results: it knows no strategy by name.
 struct Answer {
-  Requirements requirements;
+  Requirements requirements, answered;  ///< those given, and those with a load that a lock can keep
   /// Why no lock keeps the required rate, and what would; the answer is then for that many keys.
   /// Empty: a lock can keep it. After a measurement, the answer is for the required load.
   std::string too_busy{};
@@ -106,10 +114,24 @@ struct Answer {
   std::vector<Relaxation> relaxations;  ///< if nothing qualifies
 };
 
+/// Short runs of the required load on simulated machines, by strategy.
+using Simulations = std::map<std::string, results::Run, std::less<>>;
+
+/// Plays the load of the answer with its strategies that were not measured under such a load, if
+/// their store can be simulated: with the settings of the answer, as fast as the evidence's runs
+/// alone. None if no figure decides, or if the load is too large to be played in some seconds. The
+/// same answer gives the same simulations. `workload_of` makes the load of `lockbench run` with the
+/// candidate's settings.
+Simulations simulate_unmeasured(
+    const Answer& answer, const Evidence& evidence,
+    const std::function<loadgen::Workload(const Candidate&)>& workload_of);
+
 /// `before`: the answer whose strategies were measured for this one. Strategies that it ruled out
-/// stay out, and the others keep the settings that they were measured with.
+/// stay out, and the others keep the settings that they were measured with. `simulations`: of the
+/// required load, may be null.
 Answer choose(const Requirements& requirements, const std::vector<const Descriptor*>& catalogue,
-              const Evidence& evidence, const Answer* before = nullptr);
+              const Evidence& evidence, const Answer* before = nullptr,
+              const Simulations* simulations = nullptr);
 
 /// The value of --ttl among the settings, or "the TTL".
 std::string ttl_of(const std::vector<Setting>& settings);
@@ -143,14 +165,21 @@ std::string to_json(const Answer& answer,
 // The steps to an answer, in the order of choose/README.md.
 
 /// The requirements, and the evidence for the answer. Made once for each answer; refers to both
-/// arguments.
+/// arguments, and to the simulations.
 struct Question {
-  Question(const Requirements& wanted, const Evidence& known)
+  Question(const Requirements& wanted, const Evidence& known, const Simulations* played = nullptr)
       : requirements(wanted),
         evidence(known),
         basis(known.basis_for(wanted)),
         asked(asked_load(wanted)),
-        others(basis.sources.empty() ? std::vector<Difference>{} : differences(asked, basis.load)) {
+        others(basis.sources.empty() ? std::vector<Difference>{} : differences(asked, basis.load)),
+        simulations(played) {}
+
+  /// Null: it was not simulated.
+  const results::Run* simulated(std::string_view strategy) const {
+    if (simulations == nullptr) return nullptr;
+    const auto found = simulations->find(strategy);
+    return found == simulations->end() ? nullptr : &found->second;
   }
 
   const Requirements& requirements;
@@ -158,6 +187,7 @@ struct Question {
   const Evidence::Basis basis;
   const Load asked;
   const std::vector<Difference> others;  ///< of the measured load from `asked`
+  const Simulations* const simulations;  ///< of the required load; may be null
 };
 
 Candidate examine(const Descriptor& strategy, const Question& question);

@@ -20,6 +20,11 @@ Json record_json(const std::map<std::string, results::OptionValue>& options) {
   return json;
 }
 
+Json simulated_json(const Candidate& one) {
+  if (!one.simulated) return {};
+  return {{"value", one.simulated->value}, {"at_least", one.simulated->at_least}};
+}
+
 }  // namespace
 
 // nlohmann/json finds these functions by their name.
@@ -59,6 +64,7 @@ std::string to_json(const Answer& answer,
                        {"value", where_there(one.value)},
                        {"at_least", one.at_least},
                        {"doubtful", one.only_invalid_runs},
+                       {"simulated", simulated_json(one)},
                        {"tier", one.tier},
                        {"servers", one.servers},
                        {"commands_per_section", where_there(one.commands)},

@@ -80,6 +80,12 @@ std::string value_of(const Answer& answer, const Candidate& one) {
                      one.only_invalid_runs ? " (invalid run)" : "");
 }
 
+std::string simulated_value(const Answer& answer, const Candidate& one) {
+  if (!one.simulated) return "";
+  const results::Unit unit = results::compared_figure(answer.ranked_by.figure).unit;
+  return (one.simulated->at_least ? "≥ " : "") + results::human(one.simulated->value, unit);
+}
+
 std::string text_of(const Setting& setting) {
   return fmt::format("{}{}{}: {}", setting.option, setting.value.empty() ? "" : " ", setting.value,
                      setting.because);
@@ -100,6 +106,8 @@ void add_ranking(const Answer& answer, Page& page) {
       {{"strategy", "", "strategy"}, [](const Candidate& one) { return one.strategy->name; }},
       {{"value", "", ranked_by.figure, Unit::number, 0, by_figure},
        [&](const Candidate& one) { return value_of(answer, one); }},
+      {{"simulated", "simulated", "your load", Unit::number, 1, results::Show::if_any},
+       [&](const Candidate& one) { return simulated_value(answer, one); }},
       {{"tier", "", "tier", Unit::count, 1, by_figure},
        [](const Candidate& one) -> results::Cell {
          return one.tier == 0 ? results::Cell() : results::Cell(one.tier);
@@ -113,7 +121,10 @@ void add_ranking(const Answer& answer, Page& page) {
       {{"but", "", "but", Unit::text, 5, results::Show::if_any},
        [](const Candidate& one) { return one.drawback; }}};
   page.table(shown(results::table_of(fields, answer.ranked)));
-  page.line(fmt::format("order: without a \"but\", {}fewer servers, commands, plays that harm it",
+  const bool simulated = std::ranges::any_of(
+      answer.ranked, [](const Candidate& one) { return one.simulated.has_value(); });
+  page.line(fmt::format("order: without a \"but\", {}{}fewer servers, commands, plays that harm it",
+                        simulated ? "measured, within twice the best simulated, " : "",
                         ranked_by.figure.empty() ? "" : "tier, within twice its best, "));
 }
 
@@ -206,6 +217,9 @@ std::string price_of(const Answer& answer, const Candidate& one) {
   if (!answer.ranked_by.figure.empty()) {
     words.push_back(fmt::format("{} {}", answer.ranked_by.figure, value_of(answer, one)));
   }
+  if (one.simulated) {
+    words.push_back(fmt::format("simulated under your load {}", simulated_value(answer, one)));
+  }
   if (one.commands) words.push_back(plural("command", *one.commands) + " a section");
   words.push_back(plural("server", one.servers));
   return fmt::format("{}", fmt::join(words, ", "));
@@ -219,7 +233,8 @@ std::vector<std::string> rank_lines(const Answer& answer) {
       fmt::format("first of {} that qualify: {}", answer.ranked.size(), price_of(answer, best));
   if (answer.ranked.size() > 1) {
     const Candidate& next = answer.ranked[1];
-    const bool as_good = best.tier != 0 && next.tier == best.tier && next.drawback.empty();
+    const bool as_good = best.tier != 0 && next.tier == best.tier && next.behind == best.behind &&
+                         next.drawback.empty();
     first += fmt::format("; {}: {} ({}{})", as_good ? "not told apart from" : "next",
                          next.strategy->name, price_of(answer, next),
                          next.drawback.empty() ? "" : ", " + next.drawback);
@@ -311,7 +326,8 @@ void add_today(const Answer& answer, Page& page) {
   }
   if (!answer.ranked.empty()) {
     const Candidate& best = answer.ranked.front();
-    const bool better = !today->qualifies() || (best.tier != 0 && today->tier > best.tier);
+    const bool better = !today->qualifies() || today->behind > best.behind ||
+                        (best.tier != 0 && today->tier > best.tier);
     lines.push_back(
         best.strategy == today->strategy ? "none of the others is better"
         : better ? fmt::format("better: {}, for {}", best.strategy->name, price_of(answer, best))

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "loadgen/run/workload.h"
 #include "results/file/json.h"
 #include "results/file/loads.h"
 #include "results/stats/load_figures.h"
@@ -42,6 +43,10 @@ constexpr double kUsualUtilisation = 0.3, kMuchUtilisation = 0.7, kUsualClients 
 // matters at a given utilisation.
 constexpr double kWeightOfUtilisation = 2, kWeightOfNetwork = 1, kWeightOfWork = 0.5,
                  kWeightOfClients = 0.25, kNeedlessContention = 4;
+
+/// A load at this distance is of little use: 7 times as many clients, 3 times the work, 1.6 times
+/// the round trip, or 1.3 times the idle time.
+constexpr double kFar = 0.5;
 
 double apart(double a, double b) { return std::abs(std::log(a / b)); }
 double work_apart(double a, double b) { return apart(a + kNoWork, b + kNoWork); }
@@ -309,6 +314,7 @@ Evidence::Basis Evidence::basis_for(const Requirements& requirements) const {
   }
   if (sources.empty()) return basis;
   const Source& nearest = *sources.begin()->second;
+  basis.far = sources.begin()->first > std::pair(false, kFar);
   basis.load = measured_load(nearest.result);
   std::set<std::string> used;
   std::map<std::string, std::string> other;
@@ -357,6 +363,26 @@ const results::Run* Evidence::slowest_release(std::string_view strategy) const {
     if (slowest != nullptr) return slowest;
   }
   return nullptr;
+}
+
+results::Result Evidence::alone(const Descriptor& strategy) const {
+  const std::string_view load = to_string(loadgen::NamedLoad::alone);
+  results::Result found;
+  auto& runs = found.runs;
+  for (const auto* sources : {&files_, &reference_}) {
+    for (const bool its_own : {true, false}) {
+      for (const Source& source : *sources) {
+        for (const results::Run& run : source.result.runs) {
+          const bool of_one = runs.empty() || run.strategy == runs.front().strategy;
+          const bool fits =
+              its_own ? run.strategy == strategy.name : run.backend == strategy.backend && of_one;
+          if (fits && run.load.name == load && is_valid(run)) runs.push_back(run);
+        }
+      }
+      if (!runs.empty()) return found;
+    }
+  }
+  return found;
 }
 
 Evidence::Violation Evidence::violation_of(std::string_view strategy) const {

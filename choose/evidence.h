@@ -91,6 +91,8 @@ class Evidence {
   struct Basis {
     std::vector<const Source*> sources;  ///< empty: no measurement can answer
     bool own = false;                    ///< of the user's files
+    /// The load is so different that its figures may mislead; or no run is valid.
+    bool far = false;
     Load load;
     std::string name;                   ///< "mine.json: 8 clients, 1 key, no work inside"
     std::vector<std::string> left_out;  ///< the user's other files with runs, and why
@@ -103,6 +105,10 @@ class Evidence {
   /// The strategy's run with the longest release, among the user's or else the reference's without
   /// an injected fault; null without one.
   const results::Run* slowest_release(std::string_view strategy) const;
+
+  /// The valid runs under the load `alone` of the strategy, or else of one on the same store; of
+  /// the user's files, or else of the reference. Other parts of the result are empty.
+  results::Result alone(const Descriptor& strategy) const;
 
   struct Violation {
     const results::Run* run = nullptr;  ///< null: the strategy never broke exclusion

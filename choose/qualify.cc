@@ -18,7 +18,8 @@ using results::human_number;
 using results::human_seconds;
 using Reports = std::vector<FaultReport>;
 
-constexpr std::string_view kTraits = "lockbench list", kArithmetic = "Little's law";
+constexpr std::string_view kTraits = "lockbench list", kArithmetic = "Little's law",
+                           kSimulations = "docs/simulation.md";
 
 bool is(const FaultReport& report, HazardOutcome outcome) {
   return report.outcome == to_string(outcome);
@@ -118,6 +119,7 @@ class Examination {
         question_(question),
         requirements_(question.requirements),
         measured_(question.basis.runs_of(strategy.name)),
+        simulated_(question.simulated(strategy.name)),
         found_{.strategy = &strategy} {}
 
   Candidate candidate() {
@@ -334,6 +336,11 @@ class Examination {
     if (const std::string why = too_many(rate, requirements_); !why.empty()) {
       return against(requirement, why + ", whatever the strategy", kArithmetic);
     }
+    if (simulated_ != nullptr) {
+      const double share = results::served_share({simulated_}).value_or(1);
+      const std::string less = fmt::format("it served {:.0f} % of the sections", 100 * share);
+      if (share < results::kServed) on_condition(requirement, simulated(less), kSimulations);
+    }
     const auto served = results::served_share(measured_.runs);
     if (!served || *served >= results::kServed || !question_.basis.load.rate) return;
     const std::string what = fmt::format("it served {:.0f} % of the sections", 100 * *served);
@@ -353,12 +360,38 @@ class Examination {
     if (const std::string why = too_many(slo, requirements_); !why.empty()) {
       return against(requirement, why + ", whatever the strategy", kArithmetic);
     }
-    if (measured_.runs.empty()) {
-      return on_condition(requirement, "not measured", "no run of it in the files");
-    }
     const std::string& source = question_.basis.name;
-    if (!measured_.valid) return on_condition(requirement, "all its runs are invalid", source);
-    judge(slo, requirement, source);
+    if (!measured_.runs.empty() && measured_.valid) return judge(slo, requirement, source);
+    const std::string shown = simulated(slo);
+    const bool none = measured_.runs.empty();
+    if (none && !shown.empty()) return on_condition(requirement, shown, kSimulations);
+    on_condition(
+        requirement,
+        (none ? "not measured" : "all its runs are invalid") + (shown.empty() ? "" : "; " + shown),
+        none ? "no run of it in the files" : source);
+  }
+
+  /// It shows what may be expected, and proves nothing.
+  static std::string simulated(const std::string& what) {
+    return fmt::format("simulated, not measured: {}: run choose --measure", what);
+  }
+
+  /// What the simulation shows of the objective; empty: nothing.
+  std::string simulated(const results::Threshold& slo) const {
+    if (simulated_ == nullptr) return "";
+    const auto value = results::figure(*simulated_, slo.figure);
+    if (!value) return "";
+    const auto outcome = results::evaluate(slo, *simulated_);
+    const results::Unit unit = results::compared_figure(slo.figure).unit;
+    return simulated(outcome.kept()
+                         ? fmt::format("{} is {}", slo.figure, results::human(*value, unit))
+                         : (outcome.is_unknown ? "not shown, " : "missed, ") + outcome.reason);
+  }
+
+  bool simulation_misses(const results::Threshold& slo) const {
+    if (simulated_ == nullptr) return false;
+    const auto outcome = results::evaluate(slo, *simulated_);
+    return !outcome.kept() && !outcome.is_unknown;
   }
 
   void judge(const results::Threshold& slo, const std::string& requirement,
@@ -402,11 +435,14 @@ class Examination {
       against(requirement, "it misses that", source, what);
     } else {
       const auto words = results::each_of(others, &Difference::text);
-      on_condition(requirement,
-                   fmt::format("not measured under that load: {}{}, but with {}",
-                               kept ? "" : "missed, ", what, fmt::join(words, " and ")),
-                   source);
-      found_.conditions.back().kept = kept;
+      const std::string shown = simulated(slo);
+      on_condition(
+          requirement,
+          fmt::format("not measured under that load: {}{}, but with {}{}{}", kept ? "" : "missed, ",
+                      what, fmt::join(words, " and "), shown.empty() ? "" : "; ", shown),
+          source);
+      // What was kept under another load does not count if a simulation of this one misses it.
+      if (!kept || !simulation_misses(slo)) found_.conditions.back().kept = kept;
     }
   }
 
@@ -414,7 +450,8 @@ class Examination {
   const Question& question_;
   const Requirements& requirements_;
   const Evidence::Runs measured_;
-  std::string fencing_ignored_;  ///< said of the last fault
+  const results::Run* const simulated_;  ///< null: it was not
+  std::string fencing_ignored_;          ///< said of the last fault
   Candidate found_;
 };
 

@@ -9,7 +9,7 @@ namespace {
 class EtcdStore : public PrivateStore {
  public:
   EtcdStore(testbed::Testbed& host, const StoreRequest& request)
-      : PrivateStore("etcd", request.setup != Setup::volatile_, std::chrono::seconds(2)) {
+      : PrivateStore("etcd", request.setup != Setup::volatile_, kShortestSession) {
     if (request.members > 1) {
       add_cluster(testbed::start_etcd_cluster(
           host, request.members, {.mesh = mesh_for(host, request.setup), .tls = host.tls()}));

@@ -119,6 +119,14 @@ std::size_t PrivateStore::member(bool leads) const {
   throw Failure("no member follows");
 }
 
+std::vector<std::size_t> PrivateStore::others_than(std::size_t member) const {
+  std::vector<std::size_t> others;
+  for (std::size_t other = 0; other < members(); ++other) {
+    if (other != member) others.push_back(other);
+  }
+  return others;
+}
+
 void PrivateStore::isolate(std::size_t member) {
   if (!mesh_) cannot("have a member cut off");
   mesh_->isolate(member);

@@ -66,14 +66,17 @@ enum class Limit {
   unacknowledged,    ///< a client whose host does not acknowledge data
 };
 
+/// The shortest session timeout that clients keep alive reliably on a busy machine.
+inline constexpr std::chrono::seconds kShortestSession{2};
+
 /// Private servers of one store, and their faults. A fault that this store cannot have, or that
 /// fails, throws Failure. Thread-safe with Setup::shared; otherwise for one thread at a time.
 class PrivateStore {
  public:
   using Servers = std::vector<testbed::Server*>;
 
-  /// `store`: StoreKind's name. `keeps_data`: over a restart(). `shortest_session`: the shortest
-  /// session timeout that clients keep alive reliably on a busy machine; zero without sessions.
+  /// `store`: StoreKind's name. `keeps_data`: over a restart(). `shortest_session`: zero
+  /// without sessions.
   explicit PrivateStore(std::string_view store, bool keeps_data = false,
                         Duration shortest_session = {})
       : store_(store), keeps_data_(keeps_data), shortest_session_(shortest_session) {}
@@ -161,15 +164,22 @@ class PrivateStore {
   /// Cuts off the replica that is to take the primary's place; the others go on.
   virtual void cut_off_successor() { cannot("cut off one replica alone"); }
 
-  /// A member of a cluster, from 0: its leader, or a follower.
-  std::size_t member(bool leads) const;
+  // Of a cluster, whose members count from 0.
+  virtual std::size_t members() const { return servers().size(); }
+  std::vector<std::size_t> others_than(std::size_t member) const;
+  /// The leader, or a follower.
+  virtual std::size_t member(bool leads) const;
+  /// For endpoints().
+  virtual std::uint16_t port_of(std::size_t member) const { return servers().at(member)->port(); }
+  /// The member dies, and comes back with its data.
+  virtual void restart_member(std::size_t member) { need(servers().at(member)->restart(true)); }
   /// Nothing passes between this member and the others; clients reach all of them.
-  void isolate(std::size_t member);
-  void reunite();
+  virtual void isolate(std::size_t member);
+  virtual void reunite();
 
   /// The leader of a cluster stands still, and goes on.
   virtual void freeze_leader();
-  void thaw_leader();
+  virtual void thaw_leader();
 
   // One of several nodes, from 0. The faults above that strike one server strike node 0.
   virtual void kill_node(std::size_t node) { need(servers().at(node)->kill_hard()); }

@@ -60,7 +60,7 @@ void end_other_session(const zookeeper::Endpoint& servers, std::int64_t session,
 class ZookeeperStore : public PrivateStore {
  public:
   ZookeeperStore(testbed::Testbed& host, const StoreRequest& request)
-      : PrivateStore("zookeeper", request.setup != Setup::volatile_, std::chrono::seconds(2)) {
+      : PrivateStore("zookeeper", request.setup != Setup::volatile_, kShortestSession) {
     if (request.members > 1) {
       add_cluster(testbed::start_zookeeper_ensemble(
           host, request.members, {.mesh = mesh_for(host, request.setup), .tls = host.tls()}));

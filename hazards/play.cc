@@ -129,7 +129,7 @@ Actor::Actor(Play& play, std::string name, const ActorSettings& settings)
   }
   std::vector<std::uint16_t> ports;
   for (const std::size_t member : settings.members) {
-    ports.push_back(store.servers().at(member)->port());
+    ports.push_back(store.port_of(member));
   }
   if (settings.behind_line) ports = store.ports();
   for (std::size_t i = 0; settings.behind_line && i < ports.size(); ++i) {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 
@@ -12,13 +11,9 @@
 #include "loadgen/run/local_crew.h"
 #include "results/stats/statistics.h"
 #include "simulate/lock_view.h"
-#include "simulate/memcached/node.h"
 #include "simulate/spoilt_counter.h"
-#include "simulate/zookeeper/node.h"
+#include "simulate/stores.h"
 #include "strategies/registry.h"
-#ifdef LOCKBENCH_HAS_ETCD
-#include "simulate/etcd/node.h"
-#endif
 
 namespace lockbench::simulate {
 namespace {
@@ -27,15 +22,6 @@ using loadgen::Phase;
 using loadgen::Timing;
 
 constexpr double kProgressSteps = 100;
-
-/// The stores that can be simulated.
-struct SimulatedStore {
-  std::string_view backend;
-  int port;
-  std::unique_ptr<StoreServer> (*make)(World& world, Network& network, int number, int region,
-                                       const Plan& plan);
-  std::string_view scheme{};  ///< of its URLs; empty: its name
-};
 
 RedisSettings redis_settings(const Plan& plan) {
   RedisSettings settings = plan.redis;
@@ -50,46 +36,8 @@ int members_of(const Plan& plan) {
   return plan.faults.any(Disturbance::failover) ? kCluster : plan.members;
 }
 
-ZookeeperSettings zookeeper_settings(const Plan& plan) {
-  return {.members = members_of(plan), .lag = plan.redis.lag};
-}
-
-constexpr std::array kStores{
-    SimulatedStore{.backend = "redis",
-                   .port = 6379,
-                   .make = [](World& world, Network& network, int number, int region,
-                              const Plan& plan) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<RedisNode>(world, network, number, region,
-                                                        redis_settings(plan));
-                   }},
-    SimulatedStore{.backend = "memcached",
-                   .port = 11211,
-                   .make = [](World& world, Network& network, int number, int region,
-                              const Plan& /*plan*/) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<MemcachedNode>(world, network, number, region);
-                   }},
-#ifdef LOCKBENCH_HAS_ETCD
-    SimulatedStore{.backend = "etcd",
-                   .port = 2379,
-                   .make = [](World& world, Network& network, int number, int region,
-                              const Plan& plan) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<EtcdNode>(world, network, number, region,
-                                                       members_of(plan));
-                   }},
-#endif
-    SimulatedStore{.backend = "zookeeper",
-                   .port = 2181,
-                   .make = [](World& world, Network& network, int number, int region,
-                              const Plan& plan) -> std::unique_ptr<StoreServer> {
-                     return std::make_unique<ZookeeperNode>(world, network, number, region,
-                                                            zookeeper_settings(plan));
-                   },
-                   .scheme = "zk"},
-};
-
-const SimulatedStore* store_of(const Descriptor& strategy) {
-  const auto* const found = std::ranges::find(kStores, strategy.backend, &SimulatedStore::backend);
-  return found == kStores.end() ? nullptr : found;
+StoreSettings settings_of(const Plan& plan) {
+  return {.redis = redis_settings(plan), .members = members_of(plan)};
 }
 
 class Simulation final : public loadgen::ClientHosts {
@@ -126,7 +74,12 @@ class Simulation final : public loadgen::ClientHosts {
     const SpoiltCounter& spoilt = *counter;
     run_.counter = std::move(counter);
     run_.history = plan_.history;
-    loadgen::LocalCrew crew(run_, *env_, stop);
+    const std::stop_callback stopped(stop, [this] { early_.request_stop(); });
+    world_.after(plan_.most_events, [this] {
+      cut_short_ = true;
+      early_.request_stop();
+    });
+    loadgen::LocalCrew crew(run_, *env_, early_.get_token());
     if (auto connected = crew.connect([](int) {}); !connected) {
       return tl::unexpected(connected.error());
     }
@@ -147,12 +100,7 @@ class Simulation final : public loadgen::ClientHosts {
     Host& host = *hosts_[index(client)];
     auto services = std::make_unique<Services>();
     loadgen::record_services(run, *services, nullptr);
-    services->provide<redis::ConnectionFactory>(
-        redis::make_connection_factory_on(*dialers_[index(client)]));
-    services->provide<Dialer>(dialers_[index(client)]);
-#ifdef LOCKBENCH_HAS_ETCD
-    services->provide<etcd::Links>(std::make_shared<SimulatedLinks>(dialers_[index(client)]));
-#endif
+    provide_connections(*services, dialers_[index(client)]);
     const auto make = [this, &host,
                        random = std::make_shared<Random>(seed)]() -> std::unique_ptr<Env> {
       auto env = std::make_unique<HostEnv>(host, (*random)(), true);
@@ -211,9 +159,7 @@ class Simulation final : public loadgen::ClientHosts {
     const int nodes = plan.strategy->traits.nodes > 1 ? plan.workload.nodes : 1;
     auto& urls = run.endpoints[server_set(*plan.strategy)];
     for (int node = 0; node < nodes; ++node) {
-      const SimulatedStore& store = *store_of(*plan.strategy);
-      const std::string_view scheme = store.scheme.empty() ? store.backend : store.scheme;
-      urls.push_back(fmt::format("{}://{}-{}:{}", scheme, store.backend, node, store.port));
+      urls.push_back(find_simulated_store(plan.strategy->backend)->url_of(node));
     }
     return run;
   }
@@ -236,8 +182,8 @@ class Simulation final : public loadgen::ClientHosts {
     const std::size_t nodes = run_plan_.endpoints.begin()->second.size();
     for (std::size_t node = 0; node < nodes; ++node) {
       const int number = static_cast<int>(node);
-      nodes_.push_back(
-          store_of(*plan_.strategy)->make(world_, network_, number, region_of(number), plan_));
+      nodes_.push_back(find_simulated_store(plan_.strategy->backend)
+                           ->make(world_, network_, number, region_of(number), settings_of(plan_)));
       nodes_.back()->clock = draw_clock();
       if (plan_.calibration) nodes_.back()->per_request = plan_.calibration->per_request;
       servers_.push_back(nodes_.back().get());
@@ -265,7 +211,7 @@ class Simulation final : public loadgen::ClientHosts {
     crew.run_out(ended + workload.longest_run_out());
     run_.load_end = env_->now();
     run_.over.request_stop();
-    crew.drain({});
+    crew.drain(cut_short_ ? std::optional(Duration::zero()) : std::nullopt);
     crew.count_never_begun(run_.load_end);
     return ended;
   }
@@ -310,11 +256,14 @@ class Simulation final : public loadgen::ClientHosts {
       outcome.longest_outage = std::max(outcome.longest_outage, lock.longest());
     }
     for (const auto& node : nodes_) outcome.servers_worked += node->worked();
+    if (plan_.summarises) loadgen::summarise(run_, outcome.simulated, outcome.run.emplace());
     return outcome;
   }
 
   const Plan& plan_;
   const loadgen::RunPlan run_plan_;
+  std::stop_source early_;  ///< ends the run
+  bool cut_short_ = false;  ///< by the limit of events
   World world_;
   Network network_;
   const std::unique_ptr<Env> env_;
@@ -350,16 +299,18 @@ results::Estimate estimate(std::span<const Outcome> outcomes, double events, dou
 
 std::string why_not(const Descriptor& strategy) {
   if (!strategy.not_built.empty()) return std::string(strategy.not_built);
+  if (!strategy.program.empty()) return "it is a client program";
   if (strategy.traits.updates) return "it takes no lock that a fault could break";
-  if (store_of(strategy) != nullptr) return "";
+  if (find_simulated_store(strategy.backend) != nullptr) return "";
   std::vector<std::string_view> stores;
-  for (const SimulatedStore& store : kStores) stores.push_back(store.backend);
-  return fmt::format("only strategies on {} can be simulated so far", fmt::join(stores, ", "));
+  for (const SimulatedStore& store : simulated_stores()) stores.push_back(store.backend);
+  return fmt::format("only strategies on {} can be simulated", fmt::join(stores, ", "));
 }
 
 tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,
                                             const std::stop_token& stop) {
-  if (store_of(*plan.strategy) == nullptr) return tl::unexpected(why_not(*plan.strategy));
+  if (find_simulated_store(plan.strategy->backend) == nullptr)
+    return tl::unexpected(why_not(*plan.strategy));
   fibers::Stacks stacks(fibers::StackSize{.bytes = std::size_t{128} * 1024});
   auto scheduler = fibers::Scheduler::make(stacks, fibers::Time::virtual_time);
   if (!scheduler) return tl::unexpected(scheduler.error());
@@ -372,6 +323,17 @@ tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed
   (*scheduler)->finish();
   (*scheduler)->run();
   return outcome;
+}
+
+std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events,
+                                     const std::stop_token& stop) {
+  constexpr std::uint64_t kSeed = 1, kFewestGrants = 20;
+  plan.workload.resource = loadgen::Resource::memory;
+  plan.most_events = most_events;
+  plan.summarises = true;
+  auto outcome = simulate(plan, kSeed, stop);
+  const bool shows = outcome && outcome->acquired.count() >= kFewestGrants;
+  return shows && !stop.stop_requested() ? std::move(outcome->run) : std::nullopt;
 }
 
 results::Simulation summarise(const Plan& plan, std::uint64_t first_seed,

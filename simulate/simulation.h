@@ -52,6 +52,9 @@ struct Plan {
   int members = 1;  ///< of a cluster of etcd or ZooKeeper; with failovers it has three
   std::optional<Calibration> calibration{};
   OrderPlan orders{};
+  /// It ends early after so many events, such as messages that arrive; 0: whenever they come.
+  std::uint64_t most_events = 0;
+  bool summarises = false;  ///< Outcome::run is wanted
   // Of each seed.
   Watcher* watcher = nullptr;       ///< may be null
   Trace trace{};                    ///< empty: none
@@ -78,6 +81,9 @@ struct Outcome {
   Duration servers_worked{};  ///< of all servers together, warm-up included
   std::vector<loadgen::HistogramSnapshot> by_region{};  ///< grants, as Plan::regions
   std::vector<std::string> errors{};
+  /// As a run of that load would be summarised; figures of real machines, such as CPU time, are not
+  /// in it.
+  std::optional<results::Run> run{};
 };
 
 /// Plays the plan with this seed, on the calling thread and on virtual time: reads no clock, opens
@@ -85,6 +91,11 @@ struct Outcome {
 /// ends it early. The error says why it could not begin.
 tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed,
                                             const std::stop_token& stop = {});
+
+/// A short play of the load, for figures that nobody measured: always with the same seed, and with
+/// at most `most_events` events. Nothing if it could not begin, granted too little, or was stopped.
+std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events,
+                                     const std::stop_token& stop = {});
 
 /// The outcomes of several seeds, from `first_seed` on, as a result has them.
 results::Simulation summarise(const Plan& plan, std::uint64_t first_seed,

@@ -87,6 +87,15 @@ void StoreServer::kill() {
   break_all();
 }
 
+void StoreServer::cut_off(std::size_t member, Duration waits) {
+  apart_ = member;
+  if (member != 0) return;
+  world_.at(world_.now() + waits, [this] {
+    kill();
+    world_.at(world_.now() + kElection, [this] { fail_over(); });
+  });
+}
+
 void StoreServer::thaw() {
   if (!std::exchange(frozen_, false)) return;
   await_turn();

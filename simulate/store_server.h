@@ -1,9 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +39,24 @@ class StoreServer : public Server {
   virtual bool fail_over() { return false; }
   /// Removes a random key; returns whether there was one.
   virtual bool evict(bool only_volatile) = 0;
+  /// How long the other members take to have another leader.
+  static constexpr Duration kElection = std::chrono::milliseconds(500);
+  // Of the members of a cluster, from 0, which leads. The ports 1, 2 ... are theirs; at others,
+  // each connection is to any of them.
+  /// This follower dies and comes back at once with its data.
+  virtual void restart_follower(std::size_t /*member*/) {}
+  /// The leader stands still, until fail_over() makes another one lead; and goes on.
+  virtual void depose_leader() { kill(); }
+  virtual void resume_deposed() {}
+  /// Nothing passes between it and the others. If it leads, these elect another leader.
+  virtual void isolate(std::size_t member) { cut_off(member, {}); }
+  virtual void reunite() { apart_.reset(); }
+
+  // By another user, at once.
+  /// Removes a lock's data; returns whether there was some.
+  virtual bool remove(const std::string& key) = 0;
+  /// Ends the session of a lock's holder; returns whether there was one.
+  virtual bool end_session(const std::string& /*key*/) { return false; }
 
   /// The names of its keys that have not expired, in order; of locks, if these have keys below
   /// them.
@@ -66,6 +86,9 @@ class StoreServer : public Server {
   bool frozen() const { return frozen_; }
   void come_back() { alive_ = true; }
   virtual void break_all();
+  /// `waits`: for how long the others wait for the leader.
+  void cut_off(std::size_t member, Duration waits);
+  bool is_apart(std::size_t member) const { return apart_ == member; }
   /// Counts its processes: messages to an earlier one are in vain.
   std::uint64_t life() const { return life_; }
 
@@ -77,6 +100,7 @@ class StoreServer : public Server {
   void await_turn();
 
   bool alive_ = true, frozen_ = false;
+  std::optional<std::size_t> apart_;  ///< the member that is
   std::uint64_t life_ = 0;
   TimePoint busy_until_{};
   Duration worked_{};

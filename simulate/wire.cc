@@ -167,6 +167,7 @@ tl::expected<std::unique_ptr<Connecting>, std::string> SimulatedDialer::begin(
   if (server == servers_.end()) return tl::unexpected("no server is called " + address.host);
   if (host_.dead()) return tl::unexpected(std::string("the client is dead"));
   auto wire = std::make_shared<Wire>(host_, network_, **server);
+  wire->port = address.port;
   std::erase_if(host_.wires, [](const auto& other) { return other.expired(); });
   host_.wires.push_back(wire);
   if (const auto relay = host_.relays.find(wire->server.number); relay != host_.relays.end()) {

@@ -37,6 +37,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
   Host& host;
   Network& network;
   Server& server;
+  int port = 0;                 ///< of the server
   TimePoint last_arrival[2]{};  ///< of the messages to the server, and to the client
   Relay* relay = nullptr;       ///< on its way; null: none
   std::uint64_t number = 0;     ///< there
@@ -72,7 +73,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
 };
 
 /// Opens the connections of one client's process to simulated servers.
-class SimulatedDialer final : public Dialer {
+class SimulatedDialer : public Dialer {
  public:
   SimulatedDialer(Host& host, Network& network, const std::vector<Server*>& servers)
       : host_(host), network_(network), servers_(servers) {}

@@ -59,6 +59,7 @@ void World::play(const std::stop_token& stop) {
     const auto act = std::move(due_.back().act);
     due_.pop_back();
     act();
+    if (++played_ == limit_) at_limit_();
   }
 }
 

@@ -44,6 +44,11 @@ class World {
   /// Calls `act` then, or now if that has passed; those of one time in the order of these calls.
   /// `act` must not wait.
   void at(TimePoint when, std::function<void()> act);
+  /// Calls `act` once, when so many of these have been called; 0: never.
+  void after(std::uint64_t acts, std::function<void()> act) {
+    limit_ = acts;
+    at_limit_ = std::move(act);
+  }
 
   void explore(Orders orders) { orders_ = std::move(orders); }
   /// How much later than else this client's next step comes: a delivery or a wake-up.
@@ -71,7 +76,8 @@ class World {
   std::optional<Orders> orders_;
   const Trace trace_;
   std::vector<Due> due_;  ///< a heap, the earliest first
-  std::uint64_t numbers_ = 0;
+  std::uint64_t numbers_ = 0, played_ = 0, limit_ = 0;
+  std::function<void()> at_limit_;
   TimePoint asleep_until_ = TimePoint::min();
   const std::unique_ptr<Event> earlier_;
   std::unique_ptr<Task> player_;  ///< last

@@ -186,6 +186,16 @@ RunOptions run_options(const ChooseOptions& options, std::vector<std::string> st
   return values;
 }
 
+/// The required load, and the candidate's settings, on private servers.
+loadgen::Workload private_load(const ChooseOptions& options, const choose::Answer& answer,
+                               const choose::Candidate& one) {
+  ChooseOptions simulated = options;
+  simulated.requirements = answer.answered;
+  simulated.servers.clear();
+  simulated.tls = false;
+  return run_options(simulated, {std::string(one.strategy->name)}, one.settings).workload;
+}
+
 /// Sets duration and repetitions so that the runs of so many strategies fit into `time`.
 void fit(loadgen::Workload& workload, Duration time, int strategies) {
   constexpr Duration kShortest = 1s, kLongest = 5s;
@@ -278,6 +288,12 @@ int choose_strategy(const ChooseOptions& options) {
     Console(stderr, false, false)
         .warn(answer.ranked.empty() ? "not measured: no strategy qualifies"
                                     : "not measured: no lock can carry this load");
+  }
+  const choose::Simulations simulations = choose::simulate_unmeasured(
+      answer, evidence,
+      [&](const choose::Candidate& one) { return private_load(options, answer, one); });
+  if (!simulations.empty()) {
+    answer = choose::choose(requirements, all_strategies(), evidence, nullptr, &simulations);
   }
   return tell(answer, options, {});
 }

@@ -8,6 +8,7 @@
 #include "loadgen/experiments/capacity_experiment.h"
 #include "loadgen/experiments/costs.h"
 #include "results/stats/figures.h"
+#include "simulate/simulation.h"
 
 // The commands that vary one quantity: capacity, renewal, quorum.
 
@@ -68,8 +69,20 @@ tl::expected<results::Threshold, std::string> parse_objective(const std::string&
   return objective;
 }
 
+/// Plays loads of the strategy for capacity's guess; empty if it cannot be simulated.
+loadgen::Simulate simulator_of(const Descriptor& strategy, int replicas, std::stop_token stop) {
+  // A second or less each, of at most eleven.
+  constexpr std::uint64_t kMostEvents = 300'000;
+  if (!simulate::why_not(strategy).empty()) return {};
+  return [&strategy, replicas, stop = std::move(stop)](const loadgen::Workload& workload) {
+    return simulate::rehearse(
+        {.strategy = &strategy, .workload = workload, .redis = {.replicas = replicas}}, kMostEvents,
+        stop);
+  };
+}
+
 /// Measures one strategy after the other. A stop leaves the rest listed as skipped.
-void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& selected,
+void measure_all(loadgen::CapacityPlan plan, int replicas, const std::vector<Selected>& selected,
                  Experiment& experiment, Ending& ending) {
   results::Result& result = experiment.result;
   Session& session = experiment.session;
@@ -88,6 +101,7 @@ void measure_all(loadgen::CapacityPlan plan, const std::vector<Selected>& select
       continue;
     }
     plan.strategy = one.strategy;
+    plan.simulate = simulator_of(*one.strategy, replicas, session.stop());
     loadgen::CapacityMeasured measured =
         loadgen::measure_capacity(plan, experiment.on_step(), session.stop());
     for (const std::string& line : measured.errors) console.warn("failure: " + line);
@@ -133,7 +147,7 @@ int capacity(const CapacityOptions& given) {
   plan.run.workload = options.workload;
   plan.run.watcher = metrics.watcher();
   plan.run.maker = maker_of(out, result, options.metrics);
-  measure_all(std::move(plan), selected, experiment, ending);
+  measure_all(std::move(plan), options.replicas, selected, experiment, ending);
   const int code = finish(result, options.output, file, ending);
   metrics.linger(console, session.stop());
   return code;

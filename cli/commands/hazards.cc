@@ -9,6 +9,7 @@
 #include "hazards/simulated/venue.h"
 #include "results/file/save.h"
 #include "results/report/report.h"
+#include "simulate/simulation.h"
 
 namespace lockbench::cli {
 namespace {
@@ -111,7 +112,7 @@ std::vector<const hazards::Scenario*> select_scenarios(const std::vector<std::st
 std::string which_can() {
   std::vector<std::string_view> names;
   for (const Descriptor* strategy : all_strategies()) {
-    if (hazards::why_not_simulated(*strategy).empty()) names.push_back(strategy->name);
+    if (simulate::why_not(*strategy).empty()) names.push_back(strategy->name);
   }
   return fmt::format("these can: {}", fmt::join(names, ", "));
 }
@@ -127,7 +128,7 @@ std::vector<Cell> cells_of(const HazardOptions& options, std::vector<results::Sk
       throw UsageError("{} cannot run here: it takes no lock", strategy->name);
     }
     if (strategy->traits.updates) continue;
-    const std::string why = options.simulated ? hazards::why_not_simulated(*strategy) : "";
+    const std::string why = options.simulated ? simulate::why_not(*strategy) : "";
     if (!why.empty()) {
       if (named) {
         throw UsageError("{} cannot be simulated: {}; {}", strategy->name, why, which_can());

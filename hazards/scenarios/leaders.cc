@@ -17,18 +17,14 @@ Verdict rolling_restart(Play& play) {
   play.set_ttl(kLongTtl);
   Actor& holder = play.client("holder");
   Actor& second = play.client("second");
-  const auto servers = play.store().servers();
   const std::size_t leading = play.store().member(true);
-  std::vector<std::size_t> order;
-  for (std::size_t member = 0; member < servers.size(); ++member) {
-    if (member != leading) order.push_back(member);
-  }
+  std::vector<std::size_t> order = play.store().others_than(leading);
   order.push_back(leading);
   const Grant held = holder.must_acquire();
   const TimePoint began = PlayClock::now();
   constexpr std::string_view kWhat = "the members were restarted one after the other";
   for (const std::size_t member : order) {
-    need(servers.at(member)->restart(true));
+    play.store().restart_member(member);
     play.record_fault(fmt::format("member {}{} was killed and restarted", member + 1,
                                   member == leading ? ", the leader," : ""));
     const Grant next = acquire_at_last(second, {}, kElection);
@@ -51,23 +47,24 @@ Verdict rolling_restart(Play& play) {
 Verdict leader_frozen(Play& play) {
   // etcd gives up a lost request after 6 s, and makes the next ones then.
   constexpr std::chrono::seconds kTtl{4}, kFrozen{6}, kAfter{10};
+  constexpr std::chrono::milliseconds kReconnecting{200};
   play.set_ttl(kTtl);
-  const auto servers = play.store().servers();
-  const std::size_t leading = play.store().member(true);
-  std::vector<std::size_t> others;
-  for (std::size_t member = 0; member < servers.size(); ++member) {
-    if (member != leading) others.push_back(member);
-  }
+  const auto others = play.store().others_than(play.store().member(true));
   Actor& holder = play.client("holder", {.members = others});
   Actor& second = play.client("second", {.members = others});
   const Grant held = holder.must_acquire();
   play.store().freeze_leader();
+  // As etcd does after 5 s, the others close their connections to it.
+  play.store().isolate(leading);
   const TimePoint frozen_at = PlayClock::now();
   play.record_fault("the leader stands still");
   second.start_acquire(kFrozen + kAfter);
   play.wait_until(frozen_at + kFrozen);
   play.store().thaw_leader();
   play.record_fault("the former leader goes on");
+  // It looks for sessions that are over at once, and has the others' connections a little later.
+  play.wait_until(frozen_at + kFrozen + kReconnecting);
+  play.store().reunite();
   Grant next = second.finish_any_acquire();
   if (next.unanswered()) next = acquire_at_last(second, kAfter, kElection);
   play.note("second_granted", next.granted());

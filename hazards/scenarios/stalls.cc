@@ -171,9 +171,7 @@ Verdict isolation(Play& play, bool leads, Lapse lapse) {
   };
   lapse.patience = std::chrono::seconds(30);
   lapse.holders_members = {member};
-  for (std::size_t other = 0; other < play.store().servers().size(); ++other) {
-    if (other != member) lapse.seconds_members.push_back(other);
-  }
+  lapse.seconds_members = play.store().others_than(member);
   return play_lapse(play, lapse);
 }
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "strategies/redis/client/connection.h"
+#include "simulate/stores.h"
 
 namespace lockbench::hazards {
 namespace {
@@ -21,11 +21,40 @@ class StalledEnv final : public ForwardingEnv {
   }
 };
 
+/// Of such a service: it hears of new work and of its end, but of no time and no answer.
+class StalledPoller final : public Poller {
+ public:
+  explicit StalledPoller(std::unique_ptr<Poller> poller) : poller_(std::move(poller)) {}
+
+  void watch(int /*descriptor*/, std::uint64_t /*tag*/) override {}
+  void unwatch(int /*descriptor*/) override {}
+  void wake() noexcept override { poller_->wake(); }
+  std::span<const std::uint64_t> wait(Duration /*longest*/) override {
+    return poller_->wait(Duration::max());
+  }
+
+ private:
+  const std::unique_ptr<Poller> poller_;
+};
+
+class StalledDialer final : public simulate::SimulatedDialer {
+ public:
+  using SimulatedDialer::SimulatedDialer;
+
+  tl::expected<std::unique_ptr<Poller>, std::string> make_poller() override {
+    auto poller = SimulatedDialer::make_poller();
+    if (!poller) return poller;
+    return std::make_unique<StalledPoller>(*std::move(poller));
+  }
+};
+
 }  // namespace
 
-SimulatedClient::SimulatedClient(simulate::Host& host, simulate::SimulatedDialer& dialer)
+SimulatedClient::SimulatedClient(simulate::Host& host, simulate::Network& network,
+                                 const std::vector<simulate::Server*>& servers)
     : host_(host),
-      dialer_(dialer),
+      network_(network),
+      servers_(servers),
       asked_(Carrier::current().make_event()),
       changed_(Carrier::current().make_event()),
       task_(need(
@@ -42,7 +71,9 @@ std::unique_ptr<Env> SimulatedClient::make_env() {
 }
 
 void SimulatedClient::equip(Services& services, bool stalled) {
-  services.provide<redis::ConnectionFactory>(redis::make_connection_factory_on(dialer_));
+  simulate::provide_connections(
+      services, stalled ? std::make_shared<StalledDialer>(host_, network_, servers_)
+                        : std::make_shared<simulate::SimulatedDialer>(host_, network_, servers_));
   const auto make = [&host = host_, stalled]() -> std::unique_ptr<Env> {
     auto env = std::make_unique<simulate::HostEnv>(host, host.world().random()(), true);
     if (!stalled) return env;

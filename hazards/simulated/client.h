@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "hazards/client.h"
 #include "hazards/play.h"
@@ -15,8 +16,9 @@ namespace lockbench::hazards {
 /// stopped, what it waits for ends when it goes on. Used on fibers of one scheduler.
 class SimulatedClient final : public ControlledClient, private ClientMachine {
  public:
-  /// The host and the dialer, which is the host's, must outlive it.
-  SimulatedClient(simulate::Host& host, simulate::SimulatedDialer& dialer);
+  /// All must outlive it.
+  SimulatedClient(simulate::Host& host, simulate::Network& network,
+                  const std::vector<simulate::Server*>& servers);
   SimulatedClient(const SimulatedClient&) = delete;
   SimulatedClient& operator=(const SimulatedClient&) = delete;
   ~SimulatedClient() override;
@@ -49,7 +51,8 @@ class SimulatedClient final : public ControlledClient, private ClientMachine {
   bool await(Duration within, const std::function<bool()>& change);
 
   simulate::Host& host_;
-  simulate::SimulatedDialer& dialer_;
+  simulate::Network& network_;
+  const std::vector<simulate::Server*>& servers_;
   std::deque<Message> inbox_;
   std::deque<Answer> answers_;
   const std::unique_ptr<Event> asked_;    ///< the client waits for it

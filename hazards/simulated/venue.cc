@@ -4,7 +4,7 @@
 
 #include "hazards/simulated/client.h"
 #include "hazards/simulated/line.h"
-#include "hazards/simulated/redis.h"
+#include "hazards/simulated/servers.h"
 #include "loadgen/fibers/scheduler.h"
 #include "simulate/simulation.h"
 
@@ -23,26 +23,25 @@ class SimulatedVenue final : public Venue {
   tl::expected<std::shared_ptr<PrivateStore>, NotStarted> store(const Descriptor& strategy,
                                                                 Setup setup) override {
     const deployment::StoreRequest request = request_of(strategy, setup);
+    const auto& kind = *simulate::find_simulated_store(strategy.backend);
     try {
       for (int node = 0; node < request.nodes; ++node) {
-        nodes_.push_back(
-            std::make_unique<simulate::RedisNode>(world_, network_, node, simulate::kLocalRegion,
-                                                  SimulatedRedis::settings_of(request, node == 0)));
+        nodes_.push_back(kind.make(world_, network_, node, simulate::kLocalRegion,
+                                   SimulatedServers::settings_of(kind, request, node == 0)));
         servers_.push_back(nodes_.back().get());
       }
     } catch (const deployment::NotOffered& impossible) {
       return tl::unexpected(NotStarted{impossible.what(), impossible.why});
     }
-    return std::make_shared<SimulatedRedis>(nodes_, request);
+    if (kind.backend != kRedis) return std::make_shared<SimulatedServers>(kind, nodes_, request);
+    return std::make_shared<SimulatedRedis>(kind, nodes_, request);
   }
 
   std::unique_ptr<ControlledClient> start_client() override {
     hosts_.push_back(std::make_unique<simulate::Host>(world_, static_cast<int>(hosts_.size()),
                                                       simulate::kLocalRegion, simulate::Clock(),
                                                       std::span<const simulate::Pauses>()));
-    dialers_.push_back(
-        std::make_unique<simulate::SimulatedDialer>(*hosts_.back(), network_, servers_));
-    return std::make_unique<SimulatedClient>(*hosts_.back(), *dialers_.back());
+    return std::make_unique<SimulatedClient>(*hosts_.back(), network_, servers_);
   }
   std::unique_ptr<testbed::Line> line_to(std::uint16_t port) override {
     return std::make_unique<SimulatedLine>(*hosts_.back(), port);
@@ -50,7 +49,9 @@ class SimulatedVenue final : public Venue {
   std::unique_ptr<testbed::ClockShim> make_clock() override {
     throw NotPlayable("not simulated: client programs");
   }
-  std::string counter_url() const override { return SimulatedRedis::url_of(counter_); }
+  std::string counter_url() const override {
+    return simulate::find_simulated_store(kRedis)->url_of(kCounter);
+  }
   std::uint64_t counter(const std::string& key) override {
     const simulate::Reply value = counter_.ask({"GET", key});
     return value.is_nil() ? 0 : std::stoull(value.text);
@@ -58,24 +59,18 @@ class SimulatedVenue final : public Venue {
   std::string fresh_key() override { return "lockbench:{1"; }
 
  private:
+  static constexpr std::string_view kRedis = "redis";
   static constexpr int kCounter = 32;  ///< beyond all nodes
 
   simulate::World world_;
   simulate::Network network_;
   simulate::RedisNode counter_;
-  RedisNodes nodes_;
+  simulate::Nodes nodes_;
   std::vector<simulate::Server*> servers_;
   std::vector<std::unique_ptr<simulate::Host>> hosts_;
-  std::vector<std::unique_ptr<simulate::SimulatedDialer>> dialers_;  ///< of the hosts
 };
 
 }  // namespace
-
-std::string why_not_simulated(const Descriptor& strategy) {
-  if (!strategy.program.empty()) return "it is a client program";
-  if (strategy.backend != "redis") return "only plays on Redis can be simulated so far";
-  return simulate::why_not(strategy);
-}
 
 Cell play_simulated(const Scenario& scenario, const Descriptor& strategy, std::uint64_t seed) {
   Cell cell = make_cell(scenario, strategy);

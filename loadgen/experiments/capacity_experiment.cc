@@ -83,6 +83,15 @@ double step_seconds(const CapacityPlan& plan, double rate, Length length) {
   return seconds(step.duration + step.warmup);
 }
 
+/// Clients that ask again as soon as they have been served.
+Workload closed_loop_of(const CapacityPlan& plan) {
+  Workload workload = plan.run.workload;
+  workload.rate.reset();
+  workload.run_out = Duration::zero();  // its waits show nothing
+  workload.duration = std::max(std::min(kClosedLoop, workload.duration), fewest_holds(workload));
+  return workload;
+}
+
 class Experiment {
  public:
   Experiment(const CapacityPlan& plan, const OnStep& on_step, std::stop_token stop)
@@ -159,10 +168,7 @@ class Experiment {
   /// The rate from which the search begins, in sections per second; nothing if it could not be
   /// measured.
   std::optional<double> closed_loop() {
-    Workload workload = plan_.run.workload;
-    workload.rate.reset();
-    workload.run_out = Duration::zero();  // its waits show nothing
-    workload.duration = std::max(std::min(kClosedLoop, workload.duration), fewest_holds(workload));
+    const Workload workload = closed_loop_of(plan_);
     const double longest = seconds(plan_.time);
     say(fmt::format("takes up to {}: a closed loop, and a search of {}",
                     human_seconds(longest + seconds(workload.duration + workload.warmup)),
@@ -179,6 +185,12 @@ class Experiment {
     plan.seconds = seconds(plan_.time);
     plan.planned = plan_.planned_rate;
     if (closed_loop_rate > 0) plan.first_rate = closed_loop_rate / 2;
+    if (!stop_.stop_requested()) plan.guess = guess_capacity(plan_, closed_loop_rate);
+    if (plan.guess) {
+      say(fmt::format(
+          "simulated: the objective is probably kept up to {}/s; what is measured decides",
+          human_number(*plan.guess)));
+    }
     if (lock_.excludes) {
       plan.ceiling = ceiling_of(plan_.run.workload);
       if (std::isfinite(plan.ceiling)) measured_.capacity.ceiling = plan.ceiling;
@@ -346,6 +358,25 @@ std::optional<std::uint64_t> keys_needed(const results::Capacity& capacity, cons
   }
   const double each = capacity.lowest / static_cast<double>(capacity.keys);
   return static_cast<std::uint64_t>(std::ceil(*capacity.planned_rate / each));
+}
+
+std::optional<double> guess_capacity(const CapacityPlan& plan, double closed_loop_rate) {
+  // So close that the rates around the guess enclose the answer. Each try halves what is left.
+  constexpr double kClose = 1.03;
+  constexpr int kMostTries = 10;
+  if (!plan.simulate || !(closed_loop_rate > 0)) return std::nullopt;
+  const auto closed_loop = plan.simulate(closed_loop_of(plan));
+  if (!closed_loop || !(closed_loop->sections_per_second > 0)) return std::nullopt;
+  double met = 0, missed = 2 * closed_loop->sections_per_second;
+  for (int tries = 0; tries < kMostTries && missed > kClose * met; ++tries) {
+    const double rate = met > 0 ? std::sqrt(met * missed) : missed / 2;
+    Workload step = step_of(plan, rate, Length::full);
+    step.duration = std::max(step.duration, of_seconds(samples_needed(plan.objective) / rate));
+    const auto run = plan.simulate(step);
+    (run && judge_step(*run, plan.objective).met ? met : missed) = rate;
+  }
+  if (!(met > 0)) return std::nullopt;
+  return std::sqrt(met * missed) * closed_loop_rate / closed_loop->sections_per_second;
 }
 
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,

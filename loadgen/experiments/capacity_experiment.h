@@ -58,6 +58,9 @@ struct Limit {
 
 Limit name_limit(const LimitEvidence& evidence);
 
+/// Plays a load on simulated machines; nothing if that shows nothing.
+using Simulate = std::function<std::optional<results::Run>(const Workload& workload)>;
+
 /// How to measure the highest load at which one strategy keeps an objective.
 struct CapacityPlan {
   /// Of each step; the search sets the strategy and the rate, and lengthens steps if the hold is
@@ -67,6 +70,7 @@ struct CapacityPlan {
   Duration time{};  ///< of the search
   std::vector<results::Threshold> objective;
   std::optional<double> planned_rate;
+  Simulate simulate{};  ///< the strategy, to guess where the answer lies; may be empty
   /// Called after each run with the result so far; may be empty.
   std::function<void(const results::Capacity&)> so_far{};
 };
@@ -88,12 +92,21 @@ struct CapacityMeasured {
 /// if the lock is not the limit, or if some keys are wanted more than others.
 std::optional<std::uint64_t> keys_needed(const results::Capacity& capacity, const Workload& load);
 
+/// The rate that is probably the highest to keep the objective, by simulations of single steps. The
+/// simulated machines are taken to be as much faster than the real ones as they are in a closed
+/// loop, whose rate was measured here. Nothing without simulations, or if they meet the objective
+/// at no rate.
+std::optional<double> guess_capacity(const CapacityPlan& plan, double closed_loop_rate);
+
 CapacityMeasured measure_capacity(const CapacityPlan& plan, const OnStep& on_step,
                                   const std::stop_token& stop);
 
 /// Bounds of the search for the highest rate that keeps an objective. Rates in sections per second.
 struct CapacitySearchPlan {
   double first_rate = 100;  ///< above 0; less time is needed if it is near the answer
+  /// What is probably the answer. Rates around it are tried first, and if it lies beyond them, what
+  /// would have been tried without them. It decides nothing.
+  std::optional<double> guess{};
   double ceiling = std::numeric_limits<double>::infinity();  ///< only lower rates are tried
   std::optional<double> planned;  ///< tried first, or where the rates so far leave it open
   double precision = 0.1;         ///< relative width at which the interval is narrow enough

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -18,6 +19,10 @@ constexpr double kPatience = 1.0 / 8, kTrust = 1.0 / 6, kLastPart = 1.0 / 5;
 constexpr double kNarrowBracket = 1.5;
 /// A planned rate that would take a larger share of the time is left until others are decided.
 constexpr double kPlannedPart = 1.0 / 2;
+/// The rates around a guess, as powers of their distance, in the order in which they are tried.
+/// Those next to each other are close enough for an answer.
+constexpr std::array kAroundGuess{-1, 1, 3, -3};
+constexpr double kCloseEnough = 0.8;  ///< of the precision
 /// Steps that decide a rate, at most: each has a tenth of the samples.
 constexpr double kStepsOfARate = 10;
 
@@ -33,6 +38,13 @@ class CapacitySearch {
   CapacitySearch(CapacitySearchPlan plan, const MakeStep& make, const EstimateStep& estimate)
       : plan_(std::move(plan)), make_(make), estimate_(estimate) {
     plan_.ceiling = std::min(plan_.ceiling, kHighestRate);
+    if (!(plan_.guess.value_or(0) > 0)) return;
+    for (const int power : kAroundGuess) {
+      hints_.push_back(
+          rounded(*plan_.guess * std::pow(1 + kCloseEnough * plan_.precision, 0.5 * power)));
+    }
+    hints_.push_back(plain_first());
+    std::erase_if(hints_, [this](double rate) { return rate >= plan_.ceiling; });
   }
 
   CapacityInterval run() {
@@ -157,8 +169,9 @@ class CapacitySearch {
     return in_time && planned < plan_.ceiling ? plan_.planned : std::nullopt;
   }
 
+  double plain_first() const { return rounded(std::min(plan_.first_rate, plan_.ceiling / 2)); }
   double first() const {
-    return planned_first().value_or(rounded(std::min(plan_.first_rate, plan_.ceiling / 2)));
+    return planned_first().value_or(hints_.empty() ? plain_first() : hints_.front());
   }
 
   std::optional<Next> next() const {
@@ -216,7 +229,7 @@ class CapacitySearch {
     if (left.empty()) return between(found.kept, upper);
     const auto& [lowest, time_below] = left.front();
     const auto& [highest, time_above] = left.back();
-    if (!(found.kept > 0)) return rounded(lowest / 2);
+    if (!(found.kept > 0)) return between(0, lowest);
     const double gap_below = lowest / found.kept, gap_above = upper / highest;
     if (std::max(gap_below, gap_above) > 1 + plan_.precision) {
       return gap_below >= gap_above ? between(found.kept, lowest) : between(highest, upper);
@@ -225,18 +238,22 @@ class CapacitySearch {
   }
 
   double between(double below, double above) const {
+    const double apart = 1 + plan_.precision / 2;
+    for (const double rate : hints_) {
+      if (rate > below * apart && rate * apart < above && !tallies_.contains(rate)) return rate;
+    }
     // Samples take long at a low rate, not at a high one.
     if (!(below > 0)) return rounded(above / 2);
     if (above >= kHighestRate) return rounded(below * (tallies_.size() > 1 ? 4 : 2));
     const double planned = plan_.planned.value_or(0);
-    const bool decides =
-        planned > below * (1 + plan_.precision / 2) && planned * (1 + plan_.precision / 2) < above;
+    const bool decides = planned > below * apart && planned * apart < above;
     return decides ? planned : rounded(std::sqrt(below * above));
   }
 
   CapacitySearchPlan plan_;
   const MakeStep& make_;
   const EstimateStep& estimate_;
+  std::vector<double> hints_;  ///< rates to try if they lie in between
   std::map<double, Tally> tallies_;
   double elapsed_ = 0;
 };

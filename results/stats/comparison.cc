@@ -258,8 +258,15 @@ class Pairing {
         continue;
       }
       measured_.insert(figure.path);
-      // A count of events that never happened says nothing.
-      if (item.all_values([](double value) { return value == 0; })) continue;
+      // A count of events that never happened needs no test.
+      const bool never = item.all_values([](double value) { return value == 0; });
+      if (never && gates.empty()) continue;
+      if (never && item.has_both()) {
+        for (const Regression* gate : gates) {
+          comparison_.gates.push_back({*gate, a.name, Gate::Outcome::kept, {}, {}, {}});
+        }
+        continue;
+      }
       item.gates = std::move(gates);
       items_.push_back(std::move(item));
     }

@@ -241,6 +241,18 @@ void EtcdModel::lead(TimePoint now) {
   }
 }
 
+void EtcdModel::lose_all() {
+  const etcd::LeaseId latest = latest_lease_;
+  *this = EtcdModel();
+  latest_lease_ = latest;
+}
+
+std::map<etcd::LeaseId, TimePoint> EtcdModel::ends() const {
+  std::map<etcd::LeaseId, TimePoint> ends;
+  for (const auto& [id, lease] : leases_) ends[id] = lease.expires;
+  return ends;
+}
+
 std::optional<TimePoint> EtcdModel::next_expiry() const {
   std::optional<TimePoint> next;
   for (const auto& [id, lease] : leases_)

@@ -44,6 +44,11 @@ class EtcdModel {
   /// A new leader counts every lease's time from the beginning.
   void lead(TimePoint now);
   std::optional<TimePoint> next_expiry() const;
+  /// When each lease expires.
+  std::map<etcd::LeaseId, TimePoint> ends() const;
+  /// A new cluster takes its place. Its leases have other numbers, as real ones are made of the
+  /// time.
+  void lose_all();
   /// The keys that were deleted since the last call, in order.
   std::vector<std::string> take_deleted() { return std::exchange(deleted_, {}); }
   std::int64_t revision() const { return revision_; }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategies/etcd/lock.h"
+
 namespace lockbench::simulate {
 namespace {
 
@@ -23,8 +25,11 @@ struct EtcdNode::Client : Wire::Session {
   std::map<std::uint32_t, Watches::iterator> watches;
 };
 
-EtcdNode::EtcdNode(World& world, Network& network, int its_number, int its_region, int members)
-    : StoreServer(world, network, "etcd", its_number, its_region), members_(members) {}
+EtcdNode::EtcdNode(World& world, Network& network, int its_number, int its_region, int members,
+                   bool durable)
+    : StoreServer(world, network, "etcd", its_number, its_region),
+      members_(members),
+      durable_(durable) {}
 
 std::unique_ptr<Wire::Session> EtcdNode::open_session() const { return std::make_unique<Client>(); }
 
@@ -38,6 +43,8 @@ std::vector<std::string> EtcdNode::keys() const {
 }
 
 bool EtcdNode::take(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
+  // A member that is apart has no answer, be it the former leader.
+  if (is_apart(static_cast<std::size_t>(wire->port) - 1)) return false;
   auto& client = static_cast<Client&>(*wire->session);
   client.input += bytes;
   return !std::exchange(client.ready, true);
@@ -168,7 +175,9 @@ void EtcdNode::lead() {
 }
 
 void EtcdNode::restart() {
-  if (!alive()) lead();
+  if (alive()) return;
+  if (!durable_) data_.lose_all();
+  lead();
 }
 
 bool EtcdNode::fail_over() {
@@ -176,6 +185,58 @@ bool EtcdNode::fail_over() {
   thaw();
   lead();
   return true;
+}
+
+void EtcdNode::depose_leader() {
+  former_ends_ = data_.ends();
+  kill();
+}
+
+void EtcdNode::resume_deposed() {
+  for (const auto& [lease, end] : std::exchange(former_ends_, {})) {
+    if (end <= its_now()) revoke(lease);
+  }
+}
+
+// Other users.
+
+template <class Request, class Response>
+Response EtcdNode::ask(const etcd::Method<Request, Response>& method, const Request& request) {
+  const auto answer = data_.execute(method.name, request.SerializeAsString(), its_now());
+  tell_watchers();
+  Response response;
+  (void)response.ParseFromString(answer.response);
+  return response;
+}
+
+void EtcdNode::revoke(etcd::LeaseId lease) {
+  etcdserverpb::LeaseRevokeRequest request;
+  request.set_id(lease);
+  ask(etcd::kLeaseRevoke, request);
+}
+
+bool EtcdNode::remove(const std::string& key) {
+  etcdserverpb::DeleteRangeRequest request;
+  request.set_key(key + "/");
+  request.set_range_end(etcd::end_of_prefix(key + "/"));
+  return ask(etcd::kDeleteRange, request).deleted() > 0;
+}
+
+/// That of the oldest key in the lock's queue.
+bool EtcdNode::end_session(const std::string& key) {
+  for (const std::string& place : {etcd::queue_of(key), key + "/"}) {
+    etcdserverpb::RangeRequest request;
+    request.set_key(place);
+    request.set_range_end(etcd::end_of_prefix(place));
+    request.set_limit(1);
+    request.set_sort_target(etcdserverpb::RangeRequest::CREATE);
+    request.set_keys_only(true);
+    const auto found = ask(etcd::kRange, request);
+    if (found.kvs_size() == 0) continue;
+    revoke(found.kvs(0).lease());
+    return true;
+  }
+  return false;
 }
 
 }  // namespace lockbench::simulate

@@ -16,16 +16,24 @@
 namespace lockbench::simulate {
 
 /// An etcd cluster of one or three members, at the address of its leader. What it has acknowledged
-/// is on the disks of most of them, so a restart or another leader has it.
+/// is on the disks of most of them, so another leader has it, and so has a restart if they are
+/// `durable`.
 class EtcdNode final : public StoreServer {
  public:
-  EtcdNode(World& world, Network& network, int number, int region, int members);
+  EtcdNode(World& world, Network& network, int number, int region, int members,
+           bool durable = true);
 
   void restart() override;
   /// Another member leads.
   bool fail_over() override;
   /// It never does.
   bool evict(bool /*only_volatile*/) override { return false; }
+  void depose_leader() override;
+  /// The former leader ends the leases that have expired by its own count: its successor, which has
+  /// renewed them, gets that passed on (etcd 15247). A real one loses the first 16.
+  void resume_deposed() override;
+  bool remove(const std::string& key) override;
+  bool end_session(const std::string& key) override;
   std::vector<std::string> keys() const override;
 
  private:
@@ -46,6 +54,10 @@ class EtcdNode final : public StoreServer {
   /// `changed`: what is answered has just become known by a change.
   void reply(const std::shared_ptr<Wire>& wire, const Frame& frame, bool changed);
   void watch(const std::shared_ptr<Wire>& wire, const Frame& frame);
+  /// Another user's call.
+  template <class Request, class Response>
+  Response ask(const etcd::Method<Request, Response>& method, const Request& request);
+  void revoke(etcd::LeaseId lease);
   /// The watchers of keys that were deleted.
   void tell_watchers();
   void lead();
@@ -57,11 +69,13 @@ class EtcdNode final : public StoreServer {
   TimePoint its_now() const { return clock.now(world_.now()); }
 
   const int members_;
+  const bool durable_;
   EtcdModel data_;
   Watches watches_;                        ///< by key
   TimePoint looks_at_ = TimePoint::max();  ///< for expired leases
   /// Renewals that wait until it has looked, and those behind them on their streams.
   std::deque<std::pair<std::shared_ptr<Wire>, Frame>> waiting_;
+  std::map<etcd::LeaseId, TimePoint> former_ends_;  ///< of leases, as the deposed leader knows them
 };
 
 }  // namespace lockbench::simulate

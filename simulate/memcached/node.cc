@@ -73,4 +73,9 @@ bool MemcachedNode::evict(bool /*only_volatile*/) {
   return data_.evict([this] { return world_.random()(); });
 }
 
+bool MemcachedNode::remove(const std::string& key) {
+  std::string command = fmt::format("delete {}\r\n", key);
+  return data_.execute(command, second()) == "DELETED\r\n";
+}
+
 }  // namespace lockbench::simulate

@@ -17,6 +17,7 @@ class MemcachedNode final : public StoreServer {
 
   void restart() override;
   bool evict(bool only_volatile) override;
+  bool remove(const std::string& key) override;
   std::vector<std::string> keys() const override { return data_.names(second()); }
 
  private:

@@ -48,6 +48,7 @@ class RedisNode final : public StoreServer {
   /// The replica gets nothing more, until one takes over.
   void cut_off(std::size_t replica) { replicas_.at(replica).cut_off = true; }
   bool evict(bool only_volatile) override;
+  bool remove(const std::string& key) override { return !ask({"DEL", key}).is_integer(0); }
   /// Changes that the death of its machine would lose now.
   std::size_t unsynced();
   /// The answer to another user's command, at once.

@@ -17,6 +17,8 @@ using ZkRequest = ZookeeperRequest;
 // tick.
 constexpr Duration kSessionTick = std::chrono::milliseconds(100);
 constexpr Duration kShortestTimeout = 2 * kSessionTick, kLongestTimeout = std::chrono::hours(1);
+// syncLimit, as in private ensembles in which a member can be cut off.
+constexpr Duration kSyncLimit = 20 * kSessionTick;
 // Its default.
 constexpr Duration kContainerCheck = std::chrono::minutes(1);
 // With these, the medians of one client are those of results/reference/alone.json.
@@ -126,9 +128,14 @@ bool ZookeeperNode::greet(const std::shared_ptr<Wire>& wire, std::string_view pa
   const std::int64_t id = from.int64();
   const std::string_view password = from.text();
   Client& client = *client_of(wire);
-  if (members_.size() > 1) client.member = world_.random()() % members_.size();
-  if (seen > members_[client.member].tree.latest()) {
-    hang_up(wire);  // this member is behind what the client has seen
+  const auto port = static_cast<std::size_t>(wire->port);
+  if (port > 0 && port <= members_.size()) {
+    client.member = port - 1;
+  } else if (members_.size() > 1) {
+    client.member = world_.random()() % members_.size();
+  }
+  if (is_apart(client.member) || seen > members_[client.member].tree.latest()) {
+    hang_up(wire);  // this member cannot ask the leader, or is behind what the client has seen
     return false;
   }
   client.number = ++connections_made_;
@@ -169,7 +176,7 @@ bool ZookeeperNode::answer(const std::shared_ptr<Wire>& wire, std::string_view p
     hang_up(wire);
     return false;
   }
-  hear(client.member, client.session);
+  if (!is_apart(client.member)) hear(client.member, client.session);
   if (world_.traced()) {
     world_.trace(
         "zookeeper", number,
@@ -252,12 +259,14 @@ void ZookeeperNode::later(TimePoint when, std::function<void()> act) {
 }
 
 void ZookeeperNode::submit(const ZookeeperRequest& request, const Origin& origin) {
+  if (is_apart(origin.member)) return;
   if (origin.member == kLeader) return agree(request, origin);
   later(done_at() + network_.draw(region, region),
         [this, request, origin] { agree(request, origin); });
 }
 
 void ZookeeperNode::agree(const ZookeeperRequest& request, const Origin& origin) {
+  if (leaderless_) return;
   ZookeeperChange change = agreed_.plan(request, origin.session);
   const Session* const session = find_session(origin.session);
   if (origin.connection != 0 && session == nullptr) {
@@ -280,7 +289,7 @@ void ZookeeperNode::agree(const ZookeeperRequest& request, const Origin& origin)
   agreed_at = std::max(agreed_at, members_[kLeader].last_arrival);
   const auto agreed = std::make_shared<const Agreed>(Agreed{request, change, origin});
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (syncs && i != origin.member) continue;
+    if (is_apart(i) || (syncs && i != origin.member)) continue;
     TimePoint arrival = agreed_at;
     if (i != kLeader)
       arrival += network_.draw(region, region) + settings_.lag.draw(world_.random());
@@ -336,7 +345,11 @@ void ZookeeperNode::remove_containers() {
 void ZookeeperNode::restart() {
   if (alive()) return;
   come_back();
-  begin_term();
+  if (settings_.durable) return begin_term();
+  agreed_ = {};
+  sessions_.clear();  // new ones have other numbers, as real ones are made of the time
+  transactions_ = 0;
+  for (Member& member : members_) member = {};
 }
 
 void ZookeeperNode::thaw() {
@@ -352,9 +365,51 @@ bool ZookeeperNode::fail_over() {
   return true;
 }
 
+void ZookeeperNode::restart_follower(std::size_t member) {
+  std::vector<std::shared_ptr<Wire>> its;
+  for (const auto& [number, wire] : connections_) {
+    if (client_of(wire)->member == member) its.push_back(wire);
+  }
+  for (const auto& wire : its) hang_up(wire);
+}
+
+void ZookeeperNode::isolate(std::size_t member) {
+  cut_off(member, kSyncLimit);
+  leaderless_ = member == kLeader;
+  later(world_.now() + kSyncLimit, [this, member] {
+    if (is_apart(member)) restart_follower(member);
+  });
+}
+
+void ZookeeperNode::reunite() {
+  for (std::size_t member = 0; member < members_.size(); ++member) {
+    if (!is_apart(member)) continue;
+    restart_follower(member);
+    members_[member].tree = agreed_;
+  }
+  StoreServer::reunite();
+}
+
+bool ZookeeperNode::remove(const std::string& key) {
+  const std::vector<std::string> paths = agreed_.with_children(zookeeper::node_of_key(key));
+  for (const std::string& path : paths) {
+    agree({.operation = ZkRequest::kDelete, .path = path, .version = -1}, {});
+  }
+  return !paths.empty();
+}
+
+bool ZookeeperNode::end_session(const std::string& key) {
+  const std::int64_t id = agreed_.holder_of(zookeeper::node_of_key(key));
+  const Session* const session = find_session(id);
+  if (session == nullptr) return false;
+  agree({.operation = ZkRequest::kEndSession}, {session->connection, session->member, id, false});
+  return true;
+}
+
 void ZookeeperNode::begin_term() {
   // The upper half of a transaction's number is that of the leader's term.
   constexpr int kBits = 32;
+  leaderless_ = false;
   transactions_ = ((transactions_ >> kBits) + 1) << kBits;
   for (Member& member : members_) member = {.tree = agreed_};
   for (auto& [id, session] : sessions_) {

@@ -17,12 +17,13 @@ struct ZookeeperSettings {
   int members = 1;
   /// How long a follower takes to carry out what it got.
   DurationDistribution lag = DurationDistribution::exponential(std::chrono::microseconds(200));
+  bool durable = true;  ///< a restart comes back with everything agreed
 };
 
 /// A ZooKeeper ensemble at one address; each connection is to a random member. The first one leads:
 /// it orders all changes, counts the time of sessions, and is never behind. The others learn of the
 /// end of a session when they carry it out, and tell the leader now and then which clients they
-/// have heard. A fault strikes all of them. Everything agreed is on disk.
+/// have heard. Most faults strike all of them. Everything agreed is on disk.
 class ZookeeperNode final : public StoreServer {
  public:
   ZookeeperNode(World& world, Network& network, int number, int region, ZookeeperSettings settings);
@@ -33,6 +34,13 @@ class ZookeeperNode final : public StoreServer {
   /// The followers elect a leader: it keeps sessions, and counts their time anew.
   bool fail_over() override;
   bool evict(bool /*only_volatile*/) override { return false; }
+  /// Of the follower, only its connections are lost.
+  void restart_follower(std::size_t member) override;
+  /// It still answers what it can, until it has waited for the others as long as these wait for it.
+  void isolate(std::size_t member) override;
+  void reunite() override;
+  bool remove(const std::string& key) override;
+  bool end_session(const std::string& key) override;
   std::vector<std::string> keys() const override { return agreed_.locked_keys(); }
 
  private:
@@ -100,6 +108,7 @@ class ZookeeperNode final : public StoreServer {
   ZookeeperTree agreed_;  ///< without watches
   std::vector<Member> members_;
   std::int64_t transactions_ = 0;
+  bool leaderless_ = false;  ///< the leader is apart: nothing is agreed on until the next term
   std::map<std::int64_t, Session> sessions_;  ///< by their ids
   std::int64_t last_session_;
   std::map<std::uint64_t, std::shared_ptr<Wire>> connections_;  ///< by their numbers

@@ -285,6 +285,28 @@ std::vector<std::string> ZookeeperTree::emptied_containers() const {
   return paths;
 }
 
+std::vector<std::string> ZookeeperTree::with_children(const std::string& path) const {
+  std::vector<std::string> paths;
+  const Node* const node = find(path);
+  if (node == nullptr) return paths;
+  for (const std::string& child : node->children) paths.push_back(path + "/" + child);
+  paths.push_back(path);
+  return paths;
+}
+
+std::int64_t ZookeeperTree::holder_of(const std::string& lock) const {
+  std::string holder = lock;
+  std::optional<std::int64_t> first;
+  for (const std::string& path : with_children(lock)) {
+    const auto place = zookeeper::sequence_of(name_in(path));
+    if (path == lock || !place || (first && *place > *first)) continue;
+    first = place;
+    holder = path;
+  }
+  const Node* const node = find(holder);
+  return node == nullptr ? 0 : node->owner;
+}
+
 std::vector<std::string> ZookeeperTree::locked_keys() const {
   std::vector<std::string> keys;
   const std::string root = parent_path(zookeeper::run_path("-"));

@@ -71,6 +71,10 @@ class ZookeeperTree {
   std::int64_t latest() const { return latest_; }
   /// Containers whose last child is gone; the server removes them now and then.
   std::vector<std::string> emptied_containers() const;
+  /// The node's children, and then itself; nothing if there is none.
+  std::vector<std::string> with_children(const std::string& path) const;
+  /// The session of the lock's node, or of the first in its queue; 0: none.
+  std::int64_t holder_of(const std::string& lock) const;
   /// The keys of locks that are held or wanted.
   std::vector<std::string> locked_keys() const;
 

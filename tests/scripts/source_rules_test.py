@@ -29,8 +29,8 @@ ROOMS = {
     "watch": LOAD,
     "embed": "strategies/",
     "hazards": "simulate " + LOAD,
-    # An answer quotes the scenarios' declarations.
-    "choose": "hazards " + LOAD,
+    # An answer quotes the scenarios' declarations, and simulates what was not measured.
+    "choose": "hazards simulate " + LOAD,
     "cli/console": "cli/options choose hazards exporter watch testbed " + LOAD,
     "cli/options": "choose hazards exporter watch testbed " + LOAD,
     "cli/commands": EVERYTHING,

@@ -11,25 +11,14 @@
 #include <utility>
 
 #include "strategies/redis/scripts.h"
-#include "strategies/zookeeper/lock.h"
 #include "tests/support/flawed_lock.h"
 #include "tests/support/must.h"
-#ifdef LOCKBENCH_HAS_ETCD
-#include "strategies/etcd/client/messages.h"
-#include "strategies/etcd/lock.h"
-#endif
 
 namespace lockbench::test {
 namespace {
 
 using simulate::Oracle;
 using std::chrono::milliseconds;
-
-const Descriptor& registered(std::string_view name) {
-  const Descriptor* const strategy = find_strategy(name);
-  if (strategy == nullptr) throw std::logic_error("no such strategy: " + std::string(name));
-  return *strategy;
-}
 
 /// The same lock, as if its authors did not know these hazards.
 Descriptor undeclared(std::string_view name, std::initializer_list<std::string_view> scenarios) {
@@ -40,36 +29,11 @@ Descriptor undeclared(std::string_view name, std::initializer_list<std::string_v
   return strategy;
 }
 
-template <class Lock>
-Descriptor like(std::string_view name) {
-  Descriptor strategy = registered(name);
-  strategy.make = [name](const Context& context) { return std::make_unique<Lock>(name, context); };
-  return strategy;
-}
-
-/// Forwards every call to the lock of that name.
-class Wrapped : public LockStrategy {
- public:
-  Wrapped(std::string_view name, const Context& context)
-      : env_(context.env), inner_(registered(name).make(context)) {}
-
-  StoreResult<void> connect() override { return inner_->connect(); }
-  AcquireResult acquire(const AcquireRequest& request) override { return inner_->acquire(request); }
-  ReleaseResult release(const Lease& lease) override { return inner_->release(lease); }
-
- protected:
-  Env& env() { return env_; }
-
- private:
-  Env& env_;
-  std::unique_ptr<LockStrategy> inner_;
-};
-
 /// Counts the validity from the votes, which may be old by then.
-struct TrustsVotes : Wrapped {
-  using Wrapped::Wrapped;
+struct TrustsVotes : Around {
+  using Around::Around;
   AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Wrapped::acquire(request);
+    AcquireResult result = Around::acquire(request);
     if (result.lease) result.lease->state->extend(env().now() + request.ttl, env().now());
     return result;
   }
@@ -91,13 +55,13 @@ class SharedToken : public redis::TokenLock {
 };
 
 /// Sends a release again if its answer was lost, although each counts.
-struct RepeatsReleases : Wrapped {
-  using Wrapped::Wrapped;
+struct RepeatsReleases : Around {
+  using Around::Around;
   ReleaseResult release(const Lease& lease) override {
-    ReleaseResult result = Wrapped::release(lease);
+    ReleaseResult result = Around::release(lease);
     for (int i = 0; i < 5 && result.outcome == ReleaseOutcome::failed; ++i) {
       env().wait(nullptr, env().now() + milliseconds(50), {});
-      result = Wrapped::release(lease);
+      result = Around::release(lease);
     }
     return result;
   }
@@ -143,15 +107,15 @@ class Counted : public redis::SingleNodeLock {
 };
 
 /// Does not renew a lock again whose earlier renewal has failed: its entry is still there.
-struct KeepsEntries : Wrapped {
-  using Wrapped::Wrapped;
+struct KeepsEntries : Around {
+  using Around::Around;
   AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Wrapped::acquire(request);
+    AcquireResult result = Around::acquire(request);
     if (result.lease && !entries.emplace(request.key).second) result.lease->renewal->stop();
     return result;
   }
   ReleaseResult release(const Lease& lease) override {
-    ReleaseResult result = Wrapped::release(lease);
+    ReleaseResult result = Around::release(lease);
     if (result.outcome == ReleaseOutcome::released) entries.erase(lease.key);
     return result;
   }
@@ -159,33 +123,33 @@ struct KeepsEntries : Wrapped {
 };
 
 /// A release soon after the grant comes before the renewal is scheduled, and so does not end it.
-struct CancelsTooEarly : Wrapped {
-  using Wrapped::Wrapped;
+struct CancelsTooEarly : Around {
+  using Around::Around;
   AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Wrapped::acquire(request);
+    AcquireResult result = Around::acquire(request);
     granted_at = env().now();
     return result;
   }
   ReleaseResult release(const Lease& lease) override {
-    if (env().now() - granted_at > milliseconds(5)) return Wrapped::release(lease);
+    if (env().now() - granted_at > milliseconds(5)) return Around::release(lease);
     leaked = lease.renewal;
     Lease without = lease;
     without.renewal.reset();
-    return Wrapped::release(without);
+    return Around::release(without);
   }
   TimePoint granted_at{};
   std::shared_ptr<Renewal> leaked;
 };
 
 /// A request is under way when its caller is interrupted: its grant is renewed all the same.
-struct ForgetsGrants : Wrapped {
-  using Wrapped::Wrapped;
+struct ForgetsGrants : Around {
+  using Around::Around;
   AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Wrapped::acquire(request);
+    AcquireResult result = Around::acquire(request);
     if (result.outcome != AcquireOutcome::timed_out) return result;
     AcquireRequest under_way = request;
     under_way.deadline = env().now() + milliseconds(200);
-    forgotten = Wrapped::acquire(under_way).lease;
+    forgotten = Around::acquire(under_way).lease;
     return result;
   }
   std::optional<Lease> forgotten;
@@ -232,10 +196,10 @@ class KeyedWithoutDatabase : public LockStrategy {
 };
 
 /// Does not notice that a second acquisition has given its lock a shorter TTL.
-struct KeepsFirstTtl : Wrapped {
-  using Wrapped::Wrapped;
+struct KeepsFirstTtl : Around {
+  using Around::Around;
   AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Wrapped::acquire(request);
+    AcquireResult result = Around::acquire(request);
     if (result.lease && held[std::string(request.key)]++ == 0) {
       const LeaseState& state = *result.lease->state;
       result.lease->state = std::make_shared<LeaseState>(state.valid_until(), state.confirmed_at());
@@ -244,188 +208,13 @@ struct KeepsFirstTtl : Wrapped {
   }
   ReleaseResult release(const Lease& lease) override {
     --held[lease.key];
-    return Wrapped::release(lease);
+    return Around::release(lease);
   }
   std::map<std::string, int> held;
 };
 
-#ifdef LOCKBENCH_HAS_ETCD
-/// Does not learn that its lease has ended.
-struct TrustsItsLease : Wrapped {
-  using Wrapped::Wrapped;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Wrapped::acquire(request);
-    if (result.lease) result.lease->state = std::make_shared<LeaseState>(TimePoint::max());
-    return result;
-  }
-};
-
-/// Goes on after the end of its lease for longer than the store keeps others out.
-struct TrustsItsGrace : Wrapped {
-  using Wrapped::Wrapped;
-  AcquireResult acquire(const AcquireRequest& request) override {
-    AcquireResult result = Wrapped::acquire(request);
-    if (!result.lease) return result;
-    constexpr std::chrono::seconds kGrace{5};
-    const LeaseState& state = *result.lease->state;
-    result.lease->state =
-        std::make_shared<LeaseState>(state.valid_until() + kGrace, state.confirmed_at());
-    return result;
-  }
-};
-
-/// etcd's mutex. As it was, it did not look whether its own place is still there when none is
-/// before it any more.
-template <bool kLooks>
-class EtcdsMutex : public etcd::LeaseQueueLock {
- public:
-  EtcdsMutex(std::string_view /*name*/, const Context& context) : LeaseQueueLock(context) {}
-
- protected:
-  Looked enter(etcd::Place& place, const std::stop_token& stop) override {
-    const etcd::Txn txn{
-        .then = {etcd::put(own_key(place), place.session->leases.front()), before(place)}};
-    const auto result = etcd().transact(place.lock, txn, stop);
-    if (!result) return tl::unexpected(result.error());
-    if (!*result) return std::nullopt;
-    place.revision = (*result)->revision;
-    // Its own is among them.
-    const auto& keys = (*result)->found.at(1);
-    etcd::Standing standing{.granted = keys.size() < 2};
-    standing.fencing = static_cast<std::uint64_t>(place.revision);
-    if (!standing.granted) standing.behind = keys[1].name;
-    return standing;
-  }
-  Looked look(const etcd::Place& place, const std::stop_token& stop) override {
-    const etcd::Txn txn{.then = {before(place), etcd::get(own_key(place))}};
-    const auto result = etcd().transact(place.lock, txn, stop);
-    if (!result) return tl::unexpected(result.error());
-    if (!*result) return std::nullopt;
-    if (kLooks && (*result)->found.at(1).empty()) return etcd::Standing{.there = false};
-    const auto& keys = (*result)->found.front();
-    etcd::Standing standing{.granted = keys.empty()};
-    standing.fencing = static_cast<std::uint64_t>(place.revision);
-    if (!standing.granted) standing.behind = keys[0].name;
-    // The caller is told that it has the lock, which lasts for a TTL.
-    const TimePoint now = env().now();
-    if (standing.granted && !kLooks) {
-      place.session->state = std::make_shared<LeaseState>(now + place.session->ttl, now);
-    }
-    return standing;
-  }
-  StoreResult<bool> leave(const etcd::Place& place, const std::stop_token& stop) override {
-    return etcd().remove_key(place.lock, own_key(place), stop).map([](std::int64_t deleted) {
-      return deleted > 0;
-    });
-  }
-
- private:
-  static std::string own_key(const etcd::Place& place) { return place.lock + "/" + place.token; }
-  /// The latest two places, or, once it has its own, the one before that.
-  static etcdserverpb::RequestOp before(const etcd::Place& place) {
-    return place.revision == 0 ? etcd::newest(place.lock + "/", 2)
-                               : etcd::newest(place.lock + "/", 1, place.revision - 1);
-  }
-};
-
-std::vector<KnownBug> bugs_on_etcd() {
-  return {{.name = "LeaseGoneWhileWaiting",
-           .what = "a lock is granted to a session that has ended while it waited",
-           .where = "etcd 11456",
-           .oracle = Oracle::overlap,
-           .with = like<EtcdsMutex<false>>("etcd"),
-           .without = like<EtcdsMutex<true>>("etcd")},
-          {.name = "LeaseGoneWhileHolding",
-           .what = "a holder that is cut off from the store goes on after its lease",
-           .where = "etcd 10811",
-           .oracle = Oracle::overlap,
-           .with = like<TrustsItsLease>("etcd"),
-           .without = registered("etcd")},
-          {.name = "UnalignedLeases",
-           .what = "a client's grace period is longer than the store's lock-delay",
-           .where = "Burrows, The Chubby lock service",
-           .oracle = Oracle::overlap,
-           .seed = 67,
-           .with = like<TrustsItsGrace>("chubby"),
-           .without = registered("chubby")}};
-}
-#endif
-
-enum class CuratorsMistake { none, takes_older_node, forgets_failed_release };
-
-/// A queue of sequential nodes that first looks for the node of an attempt without an answer, as
-/// Curator's protected creations do.
-template <CuratorsMistake kMistake>
-class CuratorsQueue : public zookeeper::NodeLock {
-  static constexpr bool kTakesOlder = kMistake == CuratorsMistake::takes_older_node;
-  static constexpr bool kForgets = kMistake == CuratorsMistake::forgets_failed_release;
-  using Kind = zookeeper::Request::Kind;
-
- public:
-  CuratorsQueue(std::string_view /*name*/, const Context& context) : NodeLock(context) {}
-
- protected:
-  void begin(const Claim& /*claim*/) override {
-    // With one name for all, a node may be of an earlier session, and will end with that.
-    if (!kTakesOlder || name_.empty()) name_ = random_token(env()) + "-";
-    holds_ = false;
-  }
-
-  StoreResult<bool> ask(Claim& claim, const std::stop_token& stop) override {
-    auto there = call(Kind::children, claim.lock, claim.key, stop);
-    if (!there) return tl::unexpected(there.error());
-    auto own = find_own(there->children);
-    if (own == there->children.end()) {
-      const std::array requests{zookeeper::Request{Kind::make_sequential, claim.lock + "/" + name_},
-                                zookeeper::Request{Kind::children, claim.lock}};
-      auto replies = make_node(requests, claim, stop);
-      if (!replies) return tl::unexpected(replies.error());
-      if (!replies->front().done()) return false;
-      there = std::move(replies->back());
-      own = find_own(there->children);
-      if (own == there->children.end()) return false;
-    }
-    claim.node = claim.lock + "/" + *own;
-    const auto node = call(Kind::exists, claim.node, claim.key, stop);
-    if (!node) return tl::unexpected(node.error());
-    if (!node->done()) return false;
-    claim.fencing = static_cast<std::uint64_t>(node->created_by);
-    const zookeeper::Place place = zookeeper::place_among(there->children, *own);
-    ahead_ = place.ahead ? claim.lock + "/" + std::string(*place.ahead) : "";
-    holds_ = ahead_.empty();
-    return holds_;
-  }
-
-  WaitResult wait_turn(const Claim& claim, TimePoint deadline,
-                       const std::stop_token& stop) override {
-    if (ahead_.empty()) return WaitResult::signalled;
-    session().listen(ahead_);
-    const auto seen = call(Kind::look, ahead_, claim.key, stop);
-    return seen && seen->done() ? session().wait(deadline, stop) : WaitResult::signalled;
-  }
-
-  StoreResult<void> give_up(const Claim& claim, const std::stop_token& stop) override {
-    if (holds_ && kForgets) return {};
-    const auto there = call_in_sync(Kind::children, claim.lock, claim.key, stop);
-    if (!there) return tl::unexpected(there.error());
-    const auto own = find_own(there->children);
-    if (own == there->children.end()) return {};
-    return call(Kind::remove, claim.lock + "/" + *own, claim.key, stop).map([](const auto&) {});
-  }
-
- private:
-  std::vector<std::string>::const_iterator find_own(const std::vector<std::string>& children) {
-    return std::ranges::find_if(
-        children, [this](const std::string& child) { return child.starts_with(name_); });
-  }
-
-  std::string name_;   ///< of the node, without its number
-  std::string ahead_;  ///< the path of the node ahead
-  bool holds_ = false;
-};
-
 // NOLINTNEXTLINE(readability-function-size): a table
-std::vector<KnownBug> all_bugs() {
+std::vector<KnownBug> bugs_on_redis() {
   const auto pauses = {std::string_view("pause-holding"), std::string_view("pause-holding-fenced")};
   return {
       {.name = "Pause",
@@ -509,20 +298,6 @@ std::vector<KnownBug> all_bugs() {
        .seed = 4,
        .with = like<KeepsFirstTtl>("redis-reentrant"),
        .without = registered("redis-reentrant")},
-      {.name = "NodeOfAnEarlierSession",
-       .what = "a node of an earlier session is taken for one of this session",
-       .where = "Curator 498, 604",
-       .oracle = Oracle::overlap,
-       .seed = 804,
-       .with = like<CuratorsQueue<CuratorsMistake::takes_older_node>>("zookeeper"),
-       .without = like<CuratorsQueue<CuratorsMistake::none>>("zookeeper")},
-      {.name = "ForgottenRelease",
-       .what = "a release without an answer is forgotten, and its node stays",
-       .where = "Curator 678",
-       .oracle = Oracle::liveness,
-       .seed = 241,
-       .with = like<CuratorsQueue<CuratorsMistake::forgets_failed_release>>("zookeeper"),
-       .without = like<CuratorsQueue<CuratorsMistake::none>>("zookeeper")},
   };
 }
 
@@ -530,10 +305,11 @@ std::vector<KnownBug> all_bugs() {
 
 const std::vector<KnownBug>& known_bugs() {
   static const std::vector<KnownBug> bugs = [] {
-    std::vector<KnownBug> all = all_bugs();
+    std::vector<KnownBug> all = bugs_on_redis();
 #ifdef LOCKBENCH_HAS_ETCD
     std::ranges::move(bugs_on_etcd(), std::back_inserter(all));
 #endif
+    std::ranges::move(bugs_on_zookeeper(), std::back_inserter(all));
     return all;
   }();
   return bugs;

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "simulate/hunt.h"
+#include "tests/support/around.h"
 
 namespace lockbench::test {
 
@@ -22,6 +25,24 @@ struct KnownBug {
 
 /// All that can be simulated. The reference is valid until the program ends.
 const std::vector<KnownBug>& known_bugs();
+
+// Its parts.
+std::vector<KnownBug> bugs_on_etcd();
+std::vector<KnownBug> bugs_on_zookeeper();
+
+inline const Descriptor& registered(std::string_view name) {
+  const Descriptor* const strategy = find_strategy(name);
+  if (strategy == nullptr) throw std::logic_error("no such strategy: " + std::string(name));
+  return *strategy;
+}
+
+/// A strategy with the mistaken lock in place of its own.
+template <class Lock>
+Descriptor like(std::string_view name) {
+  Descriptor strategy = registered(name);
+  strategy.make = wrapping<Lock>(name);
+  return strategy;
+}
 
 /// The first seed from `first` on with which the strategy's oracle finds something; nothing: none
 /// of `most` does.

@@ -260,9 +260,10 @@ StoreResult<std::vector<Key>> Connection::list(std::string_view lock, const std:
 }
 
 StoreResult<std::optional<Key>> Connection::read(std::string_view lock, const std::string& key,
-                                                 const std::stop_token& stop) {
+                                                 const std::stop_token& stop, bool here) {
   etcdserverpb::RangeRequest request;
   request.set_key(key);
+  request.set_serializable(here);
   etcdserverpb::RangeResponse response;
   const auto done = call(kRange, lock, stop, request, response);
   if (!done) return tl::unexpected(done.error());
@@ -270,19 +271,6 @@ StoreResult<std::optional<Key>> Connection::read(std::string_view lock, const st
   if (!found) return not_understood("Range", "the key");
   if (found->empty()) return std::nullopt;
   return std::move(found->front());
-}
-
-StoreResult<bool> Connection::key_exists(std::string_view lock, const std::string& key,
-                                         const std::stop_token& stop) {
-  etcdserverpb::RangeRequest request;
-  request.set_key(key);
-  request.set_keys_only(true);
-  // Read from the watched member, so the state is not newer than the watch's first report.
-  request.set_serializable(true);
-  etcdserverpb::RangeResponse response;
-  return call(kRange, lock, stop, request, response).map([&](bool) {
-    return response.kvs_size() > 0;
-  });
 }
 
 StoreResult<StoreFacts> Connection::facts() {
@@ -310,8 +298,9 @@ grpc::Status Connection::watch(const Call& call, const std::string& watched, Dur
   bool open = stream->begin(limits) && stream->write(request, limits) && stream->read(limits) &&
               !answer().canceled();
   if (open) {
-    // The key may have been deleted before the watch began. Looking may close the link.
-    const auto there = key_exists(call.lock, watched, call.stop);
+    // The key may have been deleted before the watch began. Read from the watched member, so the
+    // state is not newer than the watch's first report. Looking may close the link.
+    const auto there = read(call.lock, watched, call.stop, true);
     open = there.has_value();
     gone = there && !*there;
   }

@@ -93,8 +93,9 @@ class Connection {
   /// The keys with this prefix, oldest first, at most `limit` (0: all).
   StoreResult<std::vector<Key>> list(std::string_view lock, const std::string& prefix,
                                      std::int64_t limit = 0, const std::stop_token& stop = {});
+  /// `here`: as the present member has it, which may be old.
   StoreResult<std::optional<Key>> read(std::string_view lock, const std::string& key,
-                                       const std::stop_token& stop = {});
+                                       const std::stop_token& stop = {}, bool here = false);
   StoreResult<StoreFacts> facts();
 
   /// Waits until the key `watched` does not exist. False if `until` or a stop came first. Reported
@@ -151,8 +152,6 @@ class Connection {
   StoreResult<void> open(Duration limit, const std::stop_token& stop);
   StoreResult<bool> send(const Call& call, const google::protobuf::MessageLite& request,
                          google::protobuf::MessageLite& response);
-  StoreResult<bool> key_exists(std::string_view lock, const std::string& key,
-                               const std::stop_token& stop);
   /// Waits until the key is `gone`, or the call ends; returns the call's status.
   grpc::Status watch(const Call& call, const std::string& watched, Duration longest, bool& gone);
   StoreResult<void> authenticate(const std::stop_token& stop);

@@ -80,6 +80,8 @@ def etcd_mutex_is_reentrant_without_a_count(fact, one, other):
 
 
 def etcd_mutex_grants_to_a_waiter_without_a_session(fact, one, other):
+    warm = fact.ask(other, 0, "acquire", key=fact.key + ":warm", ttl_ms=fact.ttl, wait_ms=0)
+    fact.expect(warm, "acquired")  # it is logged in, and has its session
     fact.expect(fact.acquire(one, 0), "acquired")
     waiter = fact.acquire(other, 0, wait=60000)
     fact.expect(fact.acquire(other, 1), "taken")  # the waiter is in the queue

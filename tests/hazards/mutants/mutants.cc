@@ -6,7 +6,7 @@
 
 #include "strategies/redis/redlock_lock.h"
 #include "strategies/redis/scripts.h"
-#include "tests/hazards/mutants/around.h"
+#include "tests/support/around.h"
 #include "tests/support/plain_redlock.h"
 #include "tests/support/token_mutants.h"
 

@@ -5,7 +5,7 @@
 #include "strategies/postgres/client/endpoint.h"
 #include "strategies/postgres/lock.h"
 #include "strategies/waiting/retry.h"
-#include "tests/hazards/mutants/around.h"
+#include "tests/support/around.h"
 
 namespace lockbench::postgres {
 namespace {

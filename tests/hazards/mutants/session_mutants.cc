@@ -1,6 +1,6 @@
 // Session locks with one defect, each wrapping a correct one.
 
-#include "tests/hazards/mutants/around.h"
+#include "tests/support/around.h"
 
 namespace lockbench {
 namespace {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "strategies/redis/redlock_lock.h"
-#include "tests/hazards/mutants/around.h"
+#include "tests/support/around.h"
 
 namespace lockbench {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "strategies/redis/client/single_node.h"
-#include "tests/hazards/mutants/around.h"
+#include "tests/support/around.h"
 
 namespace lockbench::redis {
 namespace {

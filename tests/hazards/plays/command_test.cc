@@ -81,8 +81,8 @@ TEST_F(Command, PlaysOnSimulatedMachines) {
   EXPECT_EQ(cells.at(0).at("observed"), "foreign-release");
   EXPECT_EQ(cells.at(0).at("evidence").at("simulated"), true);
   EXPECT_EQ(run("late-release --simulated --strategies test-unchecked-release"), 3);
-  EXPECT_EQ(run("late-release --simulated --strategies zookeeper"), 1);
-  EXPECT_THAT(err(), AllOf(HasSubstr("zookeeper cannot be simulated"), HasSubstr("; these can: "),
+  EXPECT_EQ(run("late-release --simulated --strategies local-mutex"), 1);
+  EXPECT_THAT(err(), AllOf(HasSubstr("local-mutex cannot be simulated"), HasSubstr("; these can: "),
                            HasSubstr("redis-set-nx-lua, ")));
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "hazards/simulated/venue.h"
+#include "simulate/simulation.h"
 #include "strategies/registry.h"
 #include "tests/hazards/support/fixtures.h"
 
@@ -20,7 +21,7 @@ using testing::StartsWith;
 TEST(SimulatedMatrix, IsAsDeclared) {
   std::vector<Cell> cells;
   for (const Descriptor* strategy : all_strategies()) {
-    if (strategy->name.starts_with("test-") || !why_not_simulated(*strategy).empty()) continue;
+    if (strategy->name.starts_with("test-") || !simulate::why_not(*strategy).empty()) continue;
     for (const Scenario* scenario : all_scenarios()) {
       cells.push_back(make_cell(*scenario, *strategy));
     }
@@ -58,9 +59,10 @@ TEST(SimulatedPlays, TakeTheirTimeOnTheirOwnClock) {
 }
 
 TEST(SimulatedPlays, AreOfStoresThatAreSimulated) {
-  EXPECT_EQ(why_not_simulated(strategy("redlock")), "");
-  EXPECT_NE(why_not_simulated(strategy("zookeeper")), "");
-  EXPECT_NE(why_not_simulated(strategy("redis-cas-retry")), "") << "it takes no lock";
+  EXPECT_EQ(simulate::why_not(strategy("redlock")), "");
+  EXPECT_EQ(simulate::why_not(strategy("memcached-add")), "");
+  EXPECT_NE(simulate::why_not(strategy("local-mutex")), "");
+  EXPECT_NE(simulate::why_not(strategy("redis-cas-retry")), "") << "it takes no lock";
 }
 
 }  // namespace

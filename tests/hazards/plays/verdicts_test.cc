@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hazards/simulated/venue.h"
+#include "simulate/simulation.h"
 #include "tests/hazards/support/fixtures.h"
 #include "tests/support/test_names.h"
 
@@ -43,7 +44,7 @@ constexpr std::array<std::string_view, 4> kNotSimulated{
 
 TEST_P(Mutations, ChangeTheVerdictOfASimulatedPlayToo) {
   const auto& [name, mutant, seen, sound] = GetParam();
-  if (!why_not_simulated(strategy(mutant)).empty()) return;
+  if (!simulate::why_not(strategy(mutant)).empty()) return;
   if (std::ranges::count(kNotSimulated, mutant) > 0) return;
   const Cell cell = play_simulated(scenario(name), strategy(mutant), 1);
   ASSERT_TRUE(cell.played()) << description_of(cell);

@@ -107,6 +107,19 @@ TEST(ChooseCommand, AServerThatCannotBeAskedIsSaid) {
   EXPECT_THAT(ran.err, HasSubstr("--redis: its conditions are not checked"));
 }
 
+TEST(ChooseCommand, SimulatesALoadThatIsFarFromAllThatWereMeasured) {
+  const auto first = [](const char* rtt) {
+    const Ran ran =
+        choose({"--stores", "memcached", "--clients", "1", "--rtt", rtt, "--format", "json"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return nlohmann::json::parse(ran.out).at("qualify").at(0);
+  };
+  const auto far = first("20ms");
+  EXPECT_GT(far.at("simulated").at("value"), 0.020);
+  EXPECT_LT(far.at("value"), 0.010) << "measured with a round trip of 1 ms";
+  EXPECT_EQ(first("1ms").at("simulated"), nullptr);
+}
+
 TEST(ChooseCommand, JudgesByTheFilesGiven) {
   results::Result result = results::minimal_result();
   result.runs = {choose::measured("redis-fenced", 0.125, 0.125)};

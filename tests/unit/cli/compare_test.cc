@@ -76,12 +76,15 @@ TEST_F(Compare, FailsOnARegressionBeyondTheBound) {
 
 TEST_F(Compare, ShowsItsGatesAsTestCases) {
   const Ran ran = gated(a_, b_, "acquire.p50>+10%",
-                        {"--fail-on", "sections_per_second<-99%", "--format", "junit"});
+                        {"--fail-on", "sections_per_second<-99%", "--fail-on",
+                         "audit.lost_updates>+0", "--format", "junit"});
   EXPECT_EQ(ran.code, 99);
-  EXPECT_THAT(ran.out, AllOf(testing::ContainsRegex("tests=.6. failures=.[1-3]. errors=.0."),
+  EXPECT_THAT(ran.out, AllOf(testing::ContainsRegex("tests=.9. failures=.[1-3]. errors=.0."),
                              HasSubstr("<testcase classname=\"strategy-0\" "
                                        "name=\"acquire.p50&#62;+10%\"><failure message="),
-                             HasSubstr("name=\"sections_per_second&#60;-99%\"/>")));
+                             HasSubstr("name=\"sections_per_second&#60;-99%\"/>"),
+                             HasSubstr("name=\"audit.lost_updates&#62;+0\"/>")))
+      << "also of what never happened";
   expect_refused(compare({a_.path(), b_.path(), "--format", "junit"}),
                  HasSubstr("--format junit requires --fail-on"));
 }

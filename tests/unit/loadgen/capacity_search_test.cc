@@ -239,6 +239,89 @@ TEST(CapacitySearch, AStopKeepsWhatIsKnown) {
   EXPECT_FALSE(found.confirmed);
 }
 
+/// Each step shows whether the objective is met, and five decide a rate, except near the capacity,
+/// where all rates stay open.
+Shows meets_and_decides(double capacity, double undecided) {
+  return [=](double rate, int times) {
+    Step step = *keeps_up_to(capacity, undecided)(rate, times);
+    step.met = rate <= capacity;
+    return step;
+  };
+}
+
+constexpr double kRealBracket = 25;
+
+class GuessFrom : public testing::TestWithParam<double> {};
+INSTANTIATE_TEST_SUITE_P(Rates, GuessFrom, testing::Values(100, 262, 400, 9000));
+
+TEST_P(GuessFrom, WithAGoodOneAThirdOfTheTimeIsEnough) {
+  Search search(meets_and_decides(437, 0.03));
+  CapacitySearchPlan plan{.first_rate = GetParam(), .bracket_seconds = kRealBracket};
+  search.run(plan);
+  const double without = search.elapsed();
+  plan.guess = 437;
+  const CapacityInterval found = search.run(plan);
+  EXPECT_LE(3 * search.elapsed(), without);
+  EXPECT_TRUE(found.confirmed);
+  EXPECT_LE(found.kept, 437);
+  EXPECT_GT(found.missed, 437);
+}
+
+TEST_P(GuessFrom, ABadOneCostsAFewShortSteps) {
+  for (const double guess : {43.7, 4370.0}) {
+    Search search(meets_and_decides(437, 0));
+    const CapacityInterval found =
+        search.run({.first_rate = GetParam(), .guess = guess, .bracket_seconds = kRealBracket});
+    EXPECT_TRUE(found.confirmed);
+    EXPECT_LE(found.kept, 437);
+    EXPECT_GT(found.missed, 437);
+    EXPECT_LE(found.missed, 1.1 * found.kept);
+    const auto in_vain = std::ranges::count_if(
+        search.made(), [&](const auto& step) { return std::abs(step.first / guess - 1) < 0.2; });
+    EXPECT_LE(in_vain, 3);
+  }
+}
+
+TEST(CapacitySearch, TriesNoGuessThatTheCeilingForbids) {
+  Search search(meets_and_decides(180, 0));
+  search.run({.first_rate = 50, .guess = 400, .ceiling = 195, .bracket_seconds = kRealBracket});
+  EXPECT_LT(search.steps().rbegin()->first, 195);
+}
+
+/// A simulated machine that keeps 50 ms up to 300/s, and serves 500/s in a closed loop.
+std::optional<results::Run> simulated_machine(const Workload& load) {
+  HistogramSnapshot waits;
+  for (int i = 0; i < 1000; ++i) waits.record(load.rate.value_or(500) <= 300 ? 10ms : 100ms);
+  results::Run run;
+  run.acquire = to_distribution(waits);
+  run.sections_per_second = load.rate.value_or(500);
+  run.outcomes.acquired = 1000;
+  return run;
+}
+
+CapacityPlan guessing(const char* objective) {
+  CapacityPlan plan;
+  plan.strategy = find_strategy("local-mutex");
+  plan.objective = {results::parse_threshold(objective).value()};
+  plan.simulate = simulated_machine;
+  return plan;
+}
+
+TEST(CapacityGuess, IsWhatASimulationKeepsInProportionToTheClosedLoops) {
+  EXPECT_NEAR(guess_capacity(guessing("acquire.p99<50ms"), 500).value(), 300, 15);
+  EXPECT_NEAR(guess_capacity(guessing("acquire.p99<50ms"), 250).value(), 150, 8);
+}
+
+TEST(CapacityGuess, IsNothingWhereTheSimulationShowsNothing) {
+  EXPECT_EQ(guess_capacity(guessing("acquire.p99<1ms"), 500), std::nullopt) << "met at no rate";
+  EXPECT_EQ(guess_capacity(guessing("acquire.p99<50ms"), 0), std::nullopt);
+  CapacityPlan plan = guessing("acquire.p99<50ms");
+  plan.simulate = [](const Workload&) { return std::optional<results::Run>(); };
+  EXPECT_EQ(guess_capacity(plan, 500), std::nullopt);
+  plan.simulate = {};
+  EXPECT_EQ(guess_capacity(plan, 500), std::nullopt);
+}
+
 /// Runs until the first load has been measured.
 CapacityMeasured measured_briefly(const Descriptor& strategy) {
   CapacityPlan plan;
@@ -266,6 +349,33 @@ TEST(CapacityExperiment, RemembersWhetherALockLetTwoIn) {
     return outcome(AcquireOutcome::refused);
   }};
   EXPECT_EQ(measured_briefly(scripted("refuses", refuses)).capacity.violated, std::nullopt);
+}
+
+TEST(CapacityExperiment, BeginsItsSearchAtTheGuess) {
+  CapacityPlan plan = guessing("acquire.p99<50ms");
+  plan.time = 60s;
+  plan.run.run_id = "guess";
+  // The real machine is half as fast as the simulated one.
+  std::vector<std::optional<double>> rates;
+  plan.run.maker = [&](const RunPlan& made, auto&&...) -> tl::expected<results::Run, std::string> {
+    rates.push_back(made.workload.rate);
+    results::Run run = *simulated_machine(made.workload);
+    run.sections_per_second = 250;
+    return run;
+  };
+  std::stop_source stop;
+  std::vector<std::string> lines;
+  measure_capacity(
+      plan,
+      [&](const std::string& line) {
+        lines.push_back(line);
+        if (rates.size() > 1) stop.request_stop();
+      },
+      stop.get_token());
+  EXPECT_THAT(lines, testing::Contains(testing::HasSubstr("simulated: the objective is probably")));
+  ASSERT_GE(rates.size(), 2U);
+  EXPECT_EQ(rates[0], std::nullopt) << "the closed loop";
+  EXPECT_NEAR(rates[1].value(), 150, 15);
 }
 
 TEST(KeysNeeded, AreThoseThatCarryThePlannedRateAsTheyDidHere) {

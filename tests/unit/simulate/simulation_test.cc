@@ -61,6 +61,37 @@ TEST_P(Simulated, IsTheSameEachTimeWithTheSameSeed) {
   EXPECT_EQ(first.outcome.acquired.sum, again.outcome.acquired.sum);
 }
 
+TEST(Simulation, EndsAfterSoManyEventsAndIsSummarisedAsARun) {
+  Plan plan = plan_for("redis-queue");
+  plan.summarises = true;
+  plan.most_events = 5'000;
+  const Outcome outcome = test::must(simulate(plan, 1));
+  EXPECT_GT(outcome.simulated, 1s);
+  EXPECT_LT(outcome.simulated, plan.workload.duration);
+  ASSERT_TRUE(outcome.run);
+  EXPECT_EQ(outcome.run->sections, outcome.sections);
+  EXPECT_EQ(outcome.run->acquire.count, outcome.acquired.count());
+  EXPECT_EQ(outcome.run->acquire.p99, seconds(outcome.acquired.percentile(0.99)));
+  EXPECT_NEAR(outcome.run->sections_per_second,
+              static_cast<double>(outcome.sections) / seconds(outcome.simulated), 1e-6);
+  EXPECT_EQ(test::must(simulate(plan, 1)).sections, outcome.sections);
+  plan.most_events = 0;
+  EXPECT_EQ(test::must(simulate(plan, 1)).simulated, plan.workload.duration);
+}
+
+TEST(Simulation, IsNotOfClientPrograms) {
+  Descriptor program = *find_strategy("redis-queue");
+  EXPECT_EQ(why_not(program), "");
+  program.program = "mine --serve";
+  EXPECT_EQ(why_not(program), "it is a client program");
+}
+
+TEST(Rehearsal, HasEnoughGrantsOrShowsNothing) {
+  const Plan plan = plan_for("redis-queue");
+  EXPECT_GT(rehearse(plan, 20'000).value().sections, 100U);
+  EXPECT_FALSE(rehearse(plan, 50));
+}
+
 TEST(Simulation, APauseBreaksALockWithATtlAndFencingSavesTheResource) {
   for (const char* const name : {"redis-set-nx-lua", "redis-fenced"}) {
     Plan plan = plan_for(name);

@@ -205,6 +205,20 @@ TEST(SimulatedZookeeper, AnElectionKeepsSessionsAndRestartsTheirTimeouts) {
   });
 }
 
+TEST(SimulatedZookeeper, ARestartedFollowerLosesItsConnectionsButNotTheirSessions) {
+  test::on_virtual_time([] {
+    constexpr Duration kLag = 300ms;
+    Ensemble ensemble({.members = 3, .lag = loadgen::DurationDistribution::constant(kLag)});
+    std::deque<RawClient> clients;
+    RawClient& client = connect_to_follower(ensemble, clients, kLag, 5s);
+    client.make_lock();
+    EXPECT_TRUE(client.ask(zookeeper::ping()));
+    for (const std::size_t follower : {1U, 2U}) ensemble.node.restart_follower(follower);
+    EXPECT_FALSE(client.ask(zookeeper::ping()));
+    EXPECT_THAT(ensemble.node.keys(), ElementsAre("lockbench:r:k"));
+  });
+}
+
 TEST(SimulatedZookeeper, AFollowerMayBeBehindUntilASync) {
   test::on_virtual_time([] {
     constexpr Duration kLag = 1s;

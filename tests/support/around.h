@@ -8,14 +8,23 @@ namespace lockbench {
 class Around : public LockStrategy {
  public:
   Around(std::string_view name, const Context& context)
-      : inner_(make_strategy(*find_strategy(name), context)) {}
+      : env_(context.env), inner_(make(*find_strategy(name), context)) {}
 
   StoreResult<void> connect() override { return inner_->connect(); }
   AcquireResult acquire(const AcquireRequest& request) override { return inner_->acquire(request); }
   ReleaseResult release(const Lease& lease) override { return inner_->release(lease); }
   RenewResult renew(const Lease& lease, Duration ttl) override { return inner_->renew(lease, ttl); }
 
+ protected:
+  Env& env() { return env_; }
+
  private:
+  /// On the servers of the one around it; if it has none of its own store, on those of the lock's.
+  static std::unique_ptr<LockStrategy> make(const Descriptor& lock, const Context& context) {
+    return context.urls.empty() ? make_strategy(lock, context) : lock.make(context);
+  }
+
+  Env& env_;
   std::unique_ptr<LockStrategy> inner_;
 };
 
