@@ -75,7 +75,11 @@ class NatsLocks {
     return seen;
   }
 
-  bool has(const std::string& name) const { return locks_.contains(name); }
+  /// Of the message that holds the lock; nothing if it is free.
+  std::optional<TimePoint> stored_at(const std::string& name) const {
+    const auto found = locks_.find(name);
+    return found == locks_.end() ? std::nullopt : std::optional(found->second.stored_at);
+  }
   std::size_t size() const { return locks_.size(); }
 
  private:

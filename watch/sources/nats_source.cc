@@ -56,6 +56,7 @@ class NatsWatch : public Watching {
     Duration ttl{};            ///< Duration::max(): none
     std::uint64_t latest = 0;  ///< message; later ones are changes
     TimePoint heard_at{};
+    TimePoint missed_at = TimePoint::min();  ///< when it last showed that messages were left out
   };
 
   /// A request about a bucket. Nothing if there is no such bucket.
@@ -143,8 +144,9 @@ class NatsWatch : public Watching {
     const bool is_new = delivery->sequence > bucket.latest;
     if (is_new) {
       // A stream keeps the latest message of a key only, so it sends no other.
-      reporter().missed(delivery->sequence - bucket.latest - 1,
-                        "overwritten before NATS sent them");
+      const std::uint64_t missed = delivery->sequence - bucket.latest - 1;
+      reporter().missed(missed, "overwritten before NATS sent them");
+      if (missed > 0) bucket.missed_at = bucket.heard_at;
       bucket.latest = delivery->sequence;
     }
     const Duration age = std::clamp<Duration>(env_.wall_now() - delivery->stored_at,
@@ -159,12 +161,15 @@ class NatsWatch : public Watching {
     const bool deleted = nats::is_deletion(said.headers);
     const auto value = deleted ? std::nullopt : read_lock_value(said.text);
     if (!deleted && !value) reporter().no_lock(lock);
-    if (value && !locks_.has(lock) && locks_.size() >= request_.most_locks) {
+    const auto before = locks_.stored_at(lock);
+    if (value && !before && locks_.size() >= request_.most_locks) {
       return reporter().missed(1, "more locks than are followed at once");
     }
     auto seen = locks_.take(lock, value, stored_at, bucket.ttl, bucket.heard_at);
     if (!seen) return;
-    seen->changes = is_new ? 1 : 0;
+    // A release may be among the messages that were left out: then nobody wrote over the lock.
+    const std::uint64_t changes = before && *before <= bucket.missed_at ? 2 : 1;
+    seen->changes = is_new ? changes : 0;
     reporter().seen(*std::move(seen));
   }
 
@@ -175,7 +180,12 @@ class NatsWatch : public Watching {
       const std::string name = lock->substr(0, lock->find('/'));
       const auto stream = ask("STREAM.INFO", name);
       if (!stream || !stream->is_made) lost(name, "it was removed");
-      buckets_[name].ttl = stream->max_age;
+      Bucket& bucket = buckets_[name];
+      bucket.ttl = stream->max_age;
+      // The other connection may be late with a renewal. A message that expired is never sent.
+      constexpr int kMostHears = 50;
+      for (int i = 0; i < kMostHears && bucket.latest < stream->sequence; ++i) hear();
+      if (locks_.due(env_.now()) != lock) continue;
       if (auto ended = locks_.expire(*lock, stream->max_age, env_.now())) {
         reporter().seen(*std::move(ended));
       }
