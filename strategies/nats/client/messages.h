@@ -62,8 +62,8 @@ struct Answer {
   std::string why{};  ///< of a refusal
 
   std::string stream;  ///< that has stored a message
-  std::uint64_t sequence =
-      0;                ///< of the message that was stored or asked for; a stream: its latest
+  /// Of the message that was stored or asked for; of a stream: of its latest one.
+  std::uint64_t sequence = 0;
   std::string subject;  ///< of the message asked for
   std::optional<std::string> value{};
   bool deleted = false;         ///< the message marks a key as deleted
