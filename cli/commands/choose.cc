@@ -288,6 +288,7 @@ int choose_strategy(const ChooseOptions& options) {
     Console(stderr, false, false)
         .warn(answer.ranked.empty() ? "not measured: no strategy qualifies"
                                     : "not measured: no lock can carry this load");
+    return tell(answer, options, {});
   }
   const choose::Simulations simulations = choose::simulate_unmeasured(
       answer, evidence,

@@ -49,7 +49,8 @@ Verdict leader_frozen(Play& play) {
   constexpr std::chrono::seconds kTtl{4}, kFrozen{6}, kAfter{10};
   constexpr std::chrono::milliseconds kReconnecting{200};
   play.set_ttl(kTtl);
-  const auto others = play.store().others_than(play.store().member(true));
+  const std::size_t leading = play.store().member(true);
+  const auto others = play.store().others_than(leading);
   Actor& holder = play.client("holder", {.members = others});
   Actor& second = play.client("second", {.members = others});
   const Grant held = holder.must_acquire();

@@ -129,7 +129,13 @@ void SimulatedServers::restart_member(std::size_t member) {
 
 void SimulatedServers::freeze_leader() {
   first().depose_leader();
+  leader_frozen_ = true;
   replace_leader();
+}
+
+void SimulatedServers::thaw_leader() {
+  leader_frozen_ = false;
+  first().resume_deposed();
 }
 
 void SimulatedServers::replace_leader() {

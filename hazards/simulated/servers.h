@@ -40,10 +40,13 @@ class SimulatedServers : public deployment::PrivateStore {
     return static_cast<std::uint16_t>(member + 1);
   }
   void restart_member(std::size_t member) override;
-  void isolate(std::size_t member) override { first().isolate(member); }
+  /// A leader that stands still is apart already, and another one leads.
+  void isolate(std::size_t member) override {
+    if (!leader_frozen_) first().isolate(member);
+  }
   void reunite() override { first().reunite(); }
   void freeze_leader() override;
-  void thaw_leader() override { first().resume_deposed(); }
+  void thaw_leader() override;
   void kill_leader() override { first().kill(); }
   void replace_leader() override;
 
@@ -58,6 +61,7 @@ class SimulatedServers : public deployment::PrivateStore {
   const simulate::SimulatedStore& kind_;
   simulate::Nodes& nodes_;
   const std::size_t members_;
+  bool leader_frozen_ = false;
 };
 
 /// With what only Redis has.
