@@ -327,12 +327,12 @@ tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed
 
 std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events,
                                      const std::stop_token& stop) {
-  constexpr std::uint64_t kSeed = 1, kFewestGrants = 20;
+  constexpr std::uint64_t kSeed = 1, kFewestWaits = 300;
   plan.workload.resource = loadgen::Resource::memory;
   plan.most_events = most_events;
   plan.summarises = true;
   auto outcome = simulate(plan, kSeed, stop);
-  const bool shows = outcome && outcome->acquired.count() >= kFewestGrants;
+  const bool shows = outcome && outcome->acquired.count() + outcome->cut.count() >= kFewestWaits;
   return shows && !stop.stop_requested() ? std::move(outcome->run) : std::nullopt;
 }
 

@@ -93,7 +93,7 @@ tl::expected<Outcome, std::string> simulate(const Plan& plan, std::uint64_t seed
                                             const std::stop_token& stop = {});
 
 /// A short play of the load, for figures that nobody measured: always with the same seed, and with
-/// at most `most_events` events. Nothing if it could not begin, granted too little, or was stopped.
+/// at most `most_events` events. Nothing if it could not begin, had too few waits, or was stopped.
 std::optional<results::Run> rehearse(Plan plan, std::uint64_t most_events,
                                      const std::stop_token& stop = {});
 

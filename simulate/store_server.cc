@@ -87,6 +87,12 @@ void StoreServer::kill() {
   break_all();
 }
 
+void StoreServer::restart_follower(std::size_t member) {
+  for (const auto& wire : std::vector(wires_)) {
+    if (wire->session->member == member) hang_up(wire);
+  }
+}
+
 void StoreServer::cut_off(std::size_t member, Duration waits) {
   apart_ = member;
   if (member != 0) return;

@@ -43,8 +43,8 @@ class StoreServer : public Server {
   static constexpr Duration kElection = std::chrono::milliseconds(500);
   // Of the members of a cluster, from 0, which leads. The ports 1, 2 ... are theirs; at others,
   // each connection is to any of them.
-  /// This follower dies and comes back at once with its data.
-  virtual void restart_follower(std::size_t /*member*/) {}
+  /// This follower dies and comes back at once with its data: only its connections are lost.
+  void restart_follower(std::size_t member);
   /// The leader stands still, until fail_over() makes another one lead; and goes on.
   virtual void depose_leader() { kill(); }
   virtual void resume_deposed() {}

@@ -61,6 +61,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
   /// The server's end: what the server keeps for it.
   struct Session {
     virtual ~Session() = default;
+    std::size_t member = 0;  ///< of a cluster, to which the connection is
   };
   std::unique_ptr<Session> session;
 

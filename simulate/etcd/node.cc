@@ -43,9 +43,10 @@ std::vector<std::string> EtcdNode::keys() const {
 }
 
 bool EtcdNode::take(const std::shared_ptr<Wire>& wire, std::string_view bytes) {
-  // A member that is apart has no answer, be it the former leader.
-  if (is_apart(static_cast<std::size_t>(wire->port) - 1)) return false;
   auto& client = static_cast<Client&>(*wire->session);
+  if (wire->port > 0) client.member = static_cast<std::size_t>(wire->port) - 1;
+  // A member that is apart has no answer, be it the former leader.
+  if (is_apart(client.member)) return false;
   client.input += bytes;
   return !std::exchange(client.ready, true);
 }
@@ -119,6 +120,7 @@ void EtcdNode::tell_watchers() {
     event.set_type(etcdserverpb::WatchResponse::Event::DELETE);
     event.mutable_kv()->set_key(key);
     for (auto at = first; at != last; ++at) {
+      if (is_apart(at->second.wire->session->member)) continue;
       const Frame frame{.call = at->second.call, .body = response.SerializeAsString()};
       at->second.wire->answer(frame.bytes(), ready_at(EtcdModel::Path::log));
     }
@@ -163,7 +165,9 @@ void EtcdNode::look_at(TimePoint when) {
     if (frozen()) return look_at(when + kLookEvery);
     data_.expire(when);
     tell_watchers();
-    for (const auto& [wire, renewal] : std::exchange(waiting_, {})) reply(wire, renewal, true);
+    for (const auto& [wire, renewal] : std::exchange(waiting_, {})) {
+      if (!is_apart(wire->session->member)) reply(wire, renewal, true);
+    }
     await_expiry();
   });
 }

@@ -45,7 +45,6 @@ struct ZookeeperNode::Client : Wire::Session {
   std::string input;
   bool busy = false;         ///< it waits for its turn, or for what its request changes
   std::uint64_t number = 0;  ///< 0: it has not greeted yet
-  std::size_t member = kLeader;
   std::int64_t session = 0;
   std::string greeting;  ///< the answer, once its session is agreed on
 
@@ -363,14 +362,6 @@ bool ZookeeperNode::fail_over() {
   if (members_.size() == 1) return false;
   restart();
   return true;
-}
-
-void ZookeeperNode::restart_follower(std::size_t member) {
-  std::vector<std::shared_ptr<Wire>> its;
-  for (const auto& [number, wire] : connections_) {
-    if (client_of(wire)->member == member) its.push_back(wire);
-  }
-  for (const auto& wire : its) hang_up(wire);
 }
 
 void ZookeeperNode::isolate(std::size_t member) {

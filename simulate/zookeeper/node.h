@@ -34,8 +34,6 @@ class ZookeeperNode final : public StoreServer {
   /// The followers elect a leader: it keeps sessions, and counts their time anew.
   bool fail_over() override;
   bool evict(bool /*only_volatile*/) override { return false; }
-  /// Of the follower, only its connections are lost.
-  void restart_follower(std::size_t member) override;
   /// It still answers what it can, until it has waited for the others as long as these wait for it.
   void isolate(std::size_t member) override;
   void reunite() override;

@@ -37,7 +37,9 @@ std::optional<Answer::Kind> meaning_of_code(const PGresult& error) {
 /// Creates the objects for a run's locks unless they exist: a sequence for fencing numbers, tables
 /// of rows to lock, of leases and records, and of numbers. Names the session after the run, whose
 /// schema is spared as long as it lasts (a transaction pooler passes the name on). Answers with the
-/// server process. `before` and `after` are further statements, such as settings.
+/// server process. `before` and `after` are further statements, such as settings. A crash of the
+/// server may undo what open transactions drew of the sequence, so each new session draws more than
+/// that here, where a commit follows.
 Statement make_schema(const std::string& schema, const std::string& before,
                       const std::string& after) {
   // The lock keeps two clients from creating it at the same time, when one would fail. Its pair of
@@ -49,6 +51,7 @@ SET application_name = '{0}';
 SELECT pg_advisory_xact_lock(1819239275, 1651401576);
 CREATE SCHEMA IF NOT EXISTS {0};
 CREATE SEQUENCE IF NOT EXISTS {0}.fencing CACHE 1;
+SELECT max(nextval('{0}.fencing')) FROM generate_series(1, 1000);
 CREATE TABLE IF NOT EXISTS {0}.lock_row (key text PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS {0}.lease (key text PRIMARY KEY, owner text, locked_at timestamptz NOT NULL, lock_until timestamptz NOT NULL);
 CREATE TABLE IF NOT EXISTS {0}.counted (key text PRIMARY KEY, version bigint NOT NULL, value bigint NOT NULL);

@@ -65,6 +65,15 @@ TEST_P(SqlSessions, AWaitInVainKeepsTheOtherLocksOfItsClient) {
   EXPECT_FALSE(bench_.is_held());
 }
 
+/// A number that was drawn in an open transaction may not be on disk.
+TEST_P(SqlSessions, FencingNumbersGrowOverACrashOfTheServer) {
+  const auto own = own_store();
+  HeldBench bench(kLongTtl, strategy_, *own);
+  ASSERT_TRUE(own->server().restart(true));
+  const Lease next = granted(bench.client()->acquire(bench.key(), patience()));
+  EXPECT_GT(*next.fencing, *bench.held.fencing);
+}
+
 // Most stores have none.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SqlSessions);
 INSTANTIATE_TEST_SUITE_P(

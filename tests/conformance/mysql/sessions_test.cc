@@ -32,15 +32,6 @@ TEST_P(MysqlSessions, TheWaitEndsAtTheDeadlineAlsoWithinASecond) {
   EXPECT_TRUE(waiter->try_once(bench_.key()).lease) << "the client goes on";
 }
 
-/// A number that was drawn in an open transaction may not be on disk.
-TEST_P(MysqlSessions, FencingNumbersGrowOverACrashOfTheServer) {
-  const auto own = own_store();
-  HeldBench bench(kLongTtl, strategy_, *own);
-  ASSERT_TRUE(own->server().restart(true));
-  const Lease next = granted(bench.client()->acquire(bench.key(), patience()));
-  EXPECT_GT(*next.fencing, *bench.held.fencing);
-}
-
 TEST_P(MysqlSessions, AFrozenServerDoesNotKeepAStoppedWaiter) {
   const auto own = own_store();
   HeldBench bench(kLongTtl, strategy_, *own, StrategyOptions{.after_stop = milliseconds(50)});
