@@ -7,23 +7,6 @@
 namespace lockbench::watch {
 namespace {
 
-constexpr std::string_view kToSwitchOn =
-    "start the server with performance_schema=ON and "
-    "performance-schema-instrument='wait/lock/metadata/sql/mdl=ON', and grant SELECT on "
-    "performance_schema.*; or INSTALL SONAME 'metadata_lock_info'";
-constexpr std::string_view kInstrument = R"(
-SELECT IF(@@performance_schema, (SELECT CONCAT(ENABLED) FROM performance_schema.setup_instruments
-  WHERE NAME = 'wait/lock/metadata/sql/mdl'), 'NO'))";
-/// A lock's name is one of the two parts of its key at the server; the other is empty.
-constexpr std::string_view kInPerformanceSchema = R"(
-SELECT CONCAT(IFNULL(m.OBJECT_SCHEMA, ''), IFNULL(m.OBJECT_NAME, '')) AS name,
-  t.PROCESSLIST_ID AS id, IF(m.LOCK_STATUS = 'GRANTED', 1, 0) AS granted
-FROM performance_schema.metadata_locks m
-  JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID
-WHERE m.OBJECT_TYPE = 'USER LEVEL LOCK' AND m.LOCK_STATUS IN ('GRANTED', 'PENDING'))";
-constexpr std::string_view kByPlugin = R"(
-SELECT CONCAT(TABLE_SCHEMA, TABLE_NAME) AS name, THREAD_ID AS id, 1 AS granted
-FROM information_schema.METADATA_LOCK_INFO WHERE LOCK_TYPE = 'User lock')";
 /// On which the user has any right.
 constexpr std::string_view kTablesWithRights = R"(
 FROM (SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t,
@@ -43,17 +26,21 @@ std::string list_of(std::string_view array, std::string_view from) {
       from);
 }
 
-std::string named_locks(std::string_view shown_by) {
+/// A lock's name is one of the two parts of its key at the server; the other is empty. The plugin
+/// shows holders only, but it can be installed while the server runs, unlike performance_schema.
+std::string named_locks() {
   return list_of(
-      "l.name, CONCAT('connection ', l.id), 0, l.granted, IF(l.granted = 1, NULL, p.TIME_MS / "
-      "1000), IF(p.COMMAND = 'Sleep', p.TIME_MS / 1000, NULL), CONCAT(p.USER, '@', p.HOST)",
-      fmt::format(
-          "FROM ({} LIMIT {}) AS l LEFT JOIN information_schema.PROCESSLIST p ON p.ID = l.id",
-          shown_by, kMostLocks + 1));
+      "l.name, CONCAT('connection ', l.id), 0, 1, NULL, IF(p.COMMAND = 'Sleep', p.TIME_MS / 1000, "
+      "NULL), CONCAT(p.USER, '@', p.HOST)",
+      fmt::format("FROM (SELECT CONCAT(TABLE_SCHEMA, TABLE_NAME) AS name, THREAD_ID AS id "
+                  "FROM information_schema.METADATA_LOCK_INFO WHERE LOCK_TYPE = 'User lock' "
+                  "LIMIT {}) AS l LEFT JOIN information_schema.PROCESSLIST p ON p.ID = l.id",
+                  kMostLocks + 1));
 }
 
 std::string rows_in_mysql(const SqlTable& table) {
-  // As ShedLock writes UTC_TIMESTAMP(), whatever the time zones of its sessions and the column.
+  // As ShedLock writes UTC_TIMESTAMP(). A DATETIME is read as it was written; a TIMESTAMP only if
+  // our session has the time zone of ShedLock's.
   constexpr std::string_view kHeld =
       "TIMESTAMPDIFF(MICROSECOND, l.locked_at, UTC_TIMESTAMP(6)) / 1000000";
   return fmt::format(
@@ -81,39 +68,22 @@ class MysqlWatch : public SqlWatch {
   void begin() {
     facts_.store = "mysql";
     facts_.unseen = {
+        "who waits for a named lock",
         "locks of rows and tables: information_schema.INNODB_LOCK_WAITS shows who waits for them",
+        "without the right PROCESS: users, addresses and idle times of other users' sessions",
         "lock tables on which the user has no right at all"};
     find_tables(list_of("CONCAT(s, '.', t), CONCAT('`', REPLACE(s, '`', '``'), '`.`', REPLACE(t, "
                         "'`', '``'), '`'), r, d",
                         kTablesWithRights),
                 rows_in_mysql);
-    std::string why_no_sessions;
-    // Takes the right to see the sessions of all users.
-    if (!ask("the session's rights", "SELECT COUNT(*) FROM information_schema.INNODB_CMP",
-             &why_no_sessions)) {
-      facts_.unseen.push_back("the sessions of other users, and since when they hold or wait: " +
-                              why_no_sessions);
-    }
-    find_locks();
-  }
-
- private:
-  void find_locks() {
-    std::string denied, not_installed;
-    if (ask("the instrument of locks", kInstrument, &denied) == "YES") {
-      locks_ = named_locks(kInPerformanceSchema);
-      locks_in_ = "performance_schema.metadata_locks";
-      facts_.waiters = "sessions that wait, in metadata_locks";
-      return;
-    }
-    if (ask("the plugin for locks", named_locks(kByPlugin), &not_installed)) {
-      locks_ = named_locks(kByPlugin);
+    std::string not_installed;
+    if (ask("named locks", named_locks(), &not_installed)) {
+      locks_ = named_locks();
       locks_in_ = "information_schema.METADATA_LOCK_INFO";
-      facts_.unseen.emplace_back("who waits for a named lock: performance_schema shows it");
       return;
     }
-    const std::string how = fmt::format("named locks (GET_LOCK): {} ({})", kToSwitchOn,
-                                        denied.empty() ? not_installed : denied);
+    const std::string how = fmt::format(
+        "named locks (GET_LOCK): INSTALL SONAME 'metadata_lock_info' ({})", not_installed);
     if (tables_.empty()) misread("it does not show " + how);
     facts_.unseen.push_back(how);
   }
