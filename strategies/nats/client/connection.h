@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -42,10 +43,13 @@ class Connection {
   /// A refusal by JetStream is an answer; an error of the server is `rejected`.
   StoreResult<Answer> ask(const Request& request, const std::stop_token& stop = {});
 
-  /// Once connected: a subject that comes to this connection. One that hears does not ask: it would
-  /// take these messages for answers.
-  std::string heard_subject(std::string_view name) const { return inbox_ + std::string(name); }
-  /// The next payload or error; nothing if none comes within `longest`, or after a stop.
+  /// Once connected: a subject for what consumers send to this connection.
+  std::string heard_subject() {
+    hears_ = true;
+    return inbox_ + "heard";
+  }
+  /// The next message of a consumer, also one that came before an answer, or an error; nothing if
+  /// none comes within `longest`, or after a stop.
   StoreResult<std::optional<Message>> hear(Duration longest, const std::stop_token& stop);
 
   /// What the server said when it was connected.
@@ -82,6 +86,8 @@ class Connection {
   ServerInfo server_;
   std::string received_;  ///< bytes not used yet
   std::string inbox_;     ///< the beginning of the subjects of answers
+  bool hears_ = false;
+  std::deque<Message> heard_;  ///< before an answer
   std::uint64_t asked_ = 0;
 };
 

@@ -212,9 +212,11 @@ std::optional<Delivery> parse_delivery(std::string_view reply) {
   const std::size_t at = words.size() == kShort ? kInShort : kInLong;
   const auto sequence = parse_number<std::uint64_t>(words[at]);
   const auto stored_at = parse_number<std::int64_t>(words[at + 2]);
-  const bool fits = sequence && stored_at && *sequence > 0 && *stored_at > 0;
+  const auto pending = parse_number<std::uint64_t>(words[at + 3]);
+  const bool fits = sequence && stored_at && pending && *sequence > 0 && *stored_at > 0;
   if (!fits || words[0] != "$JS" || words[1] != "ACK") return std::nullopt;
-  return Delivery{.sequence = *sequence, .stored_at = WallTime(Duration(*stored_at))};
+  return Delivery{
+      .sequence = *sequence, .stored_at = WallTime(Duration(*stored_at)), .pending = *pending};
 }
 
 tl::expected<Answer, std::string> parse_answer(std::string_view text) {
@@ -243,6 +245,9 @@ tl::expected<Answer, std::string> parse_answer(std::string_view text) {
     answer.max_age = age == 0 ? Duration::max() : Duration(std::min(age, most));
   }
   answer.purged = number_of(*json, "purged");
+  // It may have sent some of them already.
+  answer.pending =
+      number_of(*json, "num_pending") + number_of(member_of(*json, "delivered"), "consumer_seq");
   answer.streams = read_streams(member_of(*json, "streams"));
   answer.all_streams = number_of(*json, "total");
   return answer;

@@ -43,6 +43,7 @@ bool is_deletion(std::string_view headers);
 struct Delivery {
   std::uint64_t sequence = 0;  ///< of the message
   WallTime stored_at{};        ///< by the server's clock
+  std::uint64_t pending = 0;   ///< messages that it has still to send
 };
 /// Reads it from the payload's subject for an answer; nothing if that is no consumer's.
 std::optional<Delivery> parse_delivery(std::string_view reply);
@@ -71,6 +72,7 @@ struct Answer {
   Duration max_age{};           ///< of its messages; Duration::max(): they stay
   bool is_made = false;         ///< the stream: it says when it was created
   std::uint64_t purged = 0;     ///< how many messages were removed
+  std::uint64_t pending = 0;    ///< messages that a new consumer sends first
 
   struct Stream {
     std::string name;
