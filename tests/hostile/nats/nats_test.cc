@@ -14,6 +14,7 @@
 
 #include "strategies/env.h"
 #include "strategies/registry.h"
+#include "tests/integration/watch/sightings.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fiber_lock.h"
 #include "tests/support/hostile_life.h"
@@ -227,6 +228,66 @@ TEST(UnservedNats, IsGivenUpInTheEnd) {
   EXPECT_EQ(result.outcome, AcquireOutcome::failed);
   EXPECT_NE(result.reason.find("nobody serves $KV."), std::string::npos) << result.reason;
   EXPECT_LE(messages, 100);
+}
+
+/// A server whose consumer of the one bucket sends some messages at once, and others only after the
+/// next question about the stream, which stores all of them.
+class ConsumedNats : public NatsSpeaker {
+ public:
+  ConsumedNats(std::string at_once, std::string later, int stored)
+      : NatsSpeaker(nullptr),
+        at_once_(std::move(at_once)),
+        later_(std::move(later)),
+        stored_(stored) {}
+
+  std::string answer(std::string_view request) override {
+    if (!request.starts_with("HPUB ")) return NatsSpeaker::answer(request);
+    if (request.find(".CONSUMER.CREATE.") != request.npos) {
+      return addressed(nats_message("{}"), request) + at_once_;
+    }
+    const bool first = std::exchange(first_, false);
+    const std::string stream = fmt::format(
+        R"({{"config":{{"max_age":100000000}},"state":{{"last_seq":{}}}}})", first ? 0 : stored_);
+    return addressed(nats_message(stream), request) + (first ? "" : std::exchange(later_, ""));
+  }
+
+ private:
+  const std::string at_once_;
+  std::string later_;
+  const int stored_;
+  bool first_ = true;
+};
+
+std::string consumed(int sequence, std::string_view value) {
+  return fmt::format("MSG $KV.locks.a 1 $JS.ACK.KV_locks.c.1.{}.1.1.0 {}\r\n{}\r\n", sequence,
+                     value.size(), value);
+}
+
+/// What a watch sees of the lock until it has ended.
+std::vector<watch::Sighting> seen_until_expiry(const std::string& at_once, const std::string& later,
+                                               int stored) {
+  const HostileServer server([=] { return std::make_unique<ConsumedNats>(at_once, later, stored); },
+                             {});
+  watch::Sightings seen;
+  const watch::Running watch("nats", server.address(), {.locks = {"locks/*"}}, seen);
+  EXPECT_TRUE(seen.await(
+      "locks/a", [](const watch::Sighting& one) { return one.ended == watch::Ending::expired; }));
+  return seen.all_of("locks/a");
+}
+
+TEST(WatchOfConsumedNats, AwaitsARenewalThatComesAfterTheEnd) {
+  const auto seen = seen_until_expiry(consumed(1, "me"), consumed(2, "me"), 2);
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[1].holders.size(), 1U);
+  EXPECT_EQ(seen[2].ended, watch::Ending::expired);
+}
+
+TEST(WatchOfConsumedNats, TakesNoDeletionThatWasLeftOutForATheft) {
+  const auto seen = seen_until_expiry(consumed(1, "me") + consumed(3, "you"), "", 3);
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0].changes, 1U);
+  EXPECT_EQ(seen[1].holders.at(0).owner, "you");
+  EXPECT_EQ(seen[1].changes, 2U);
 }
 
 }  // namespace

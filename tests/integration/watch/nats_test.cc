@@ -91,6 +91,10 @@ TEST_F(WatchedNats, ALockIsSeenFromItsGrantToItsRelease) {
 TEST_F(WatchedNats, AnExpiryIsSeenWithoutAMessage) {
   // The watch is there before the bucket.
   const Running watch("nats", server().url(), {.locks = {"short/*"}}, seen_);
+  const auto lacks = [&] {
+    return std::ranges::count(seen_.facts_.unseen, "bucket short: there is none yet") > 0;
+  };
+  EXPECT_TRUE(seen_.comes(lacks));
   client_.make_bucket("short", 500ms);
   ASSERT_TRUE(seen_.comes([&] {
     client_.put("short", "a", "me");
@@ -100,6 +104,7 @@ TEST_F(WatchedNats, AnExpiryIsSeenWithoutAMessage) {
       seen_.await("short/a", [](const Sighting& one) { return one.ended == Ending::expired; });
   ASSERT_TRUE(expired);
   EXPECT_TRUE(expired->holders.empty());
+  EXPECT_TRUE(seen_.comes([&] { return !lacks(); }));
   client_.put("short", "a", "you");
   EXPECT_TRUE(seen_.await_held("short/a", "you"));
 }

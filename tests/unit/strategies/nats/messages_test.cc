@@ -107,6 +107,7 @@ TEST(Answers, TellAStreamsAgeAndWhenItWasUsed) {
   EXPECT_THAT(parse_answer(R"({"config":{"max_age":0,"num_replicas":3}})")->configuration,
               HasSubstr(R"("num_replicas":3)"));
   EXPECT_EQ(parse_answer(R"({"config":{},"state":{"last_seq":7}})")->sequence, 7U);
+  EXPECT_EQ(parse_answer(R"({"num_pending":2,"delivered":{"consumer_seq":3}})")->pending, 5U);
   const auto listed = parse_answer(
       R"({"total":5,"streams":[)"
       R"({"config":{"name":"A"},"created":"2026-11-30T13:01:06.3Z","state":{"last_ts":"0001-01-01T00:00:00Z"}},)"
@@ -120,12 +121,13 @@ TEST(Answers, TellAStreamsAgeAndWhenItWasUsed) {
 }
 
 TEST(Deliveries, TellTheMessagesPlaceAndTime) {
-  for (const char* reply : {"$JS.ACK.KV_b.c7.1.42.3.1764507666302396105.0",
-                            "$JS.ACK.hub.acc.KV_b.c7.1.42.3.1764507666302396105.0",
-                            "$JS.ACK.hub.acc.KV_b.c7.1.42.3.1764507666302396105.0.random"}) {
+  for (const char* reply : {"$JS.ACK.KV_b.c7.1.42.3.1764507666302396105.5",
+                            "$JS.ACK.hub.acc.KV_b.c7.1.42.3.1764507666302396105.5",
+                            "$JS.ACK.hub.acc.KV_b.c7.1.42.3.1764507666302396105.5.random"}) {
     const auto delivery = parse_delivery(reply);
     ASSERT_TRUE(delivery) << reply;
     EXPECT_EQ(delivery->sequence, 42U);
+    EXPECT_EQ(delivery->pending, 5U);
     EXPECT_EQ(delivery->stored_at.time_since_epoch(), Duration(1764507666302396105));
   }
   for (const char* wrong :
