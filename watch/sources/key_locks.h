@@ -243,8 +243,13 @@ class KeyLocks {
   Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const {
     Sighting seen = queued_lock(name, at, lock.shape, lock.queue);
     if (lock.lasts_until && !lock.queue.empty()) {
-      hold_until(seen, *lock.lasts_until);
-      seen.no_ttl = lock.shape == Shape::token && *lock.lasts_until == TimePoint::max();
+      const bool is_record = lock.shape == Shape::record,
+                 ends = lock.lasts_until != TimePoint::max();
+      const bool given_back = is_record && lock.queue.begin()->second.owner.empty();
+      const bool is_free = given_back || at >= *lock.lasts_until;
+      if (is_free) seen.holders.clear();
+      if (!is_free && ends) seen.ttl_left = *lock.lasts_until - at;
+      seen.no_ttl = !is_record && !ends;
       // The key stays, so its number is no fence.
       seen.fence.reset();
     } else if (!lock.queue.empty()) {

@@ -45,17 +45,6 @@ inline Sighting queued_lock(std::string name, TimePoint at, Shape shape, const C
   return seen;
 }
 
-/// The holder has the lock until `end`, TimePoint::max(): for good. A record that names nobody is
-/// held by nobody.
-inline void hold_until(Sighting& seen, TimePoint end) {
-  const bool is_record = seen.shape == Shape::record;
-  if (seen.at >= end || (is_record && seen.holders.front().owner.empty())) {
-    seen.holders.clear();
-  } else if (end != TimePoint::max()) {
-    seen.ttl_left = end - seen.at;
-  }
-}
-
 /// A point in time that each look reports slightly differently, as looks take time and some stores
 /// round. Kept as bounds.
 struct SteadyTime {

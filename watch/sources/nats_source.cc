@@ -133,10 +133,11 @@ class NatsWatch : public Watching {
 
   /// Hears all that was there when it looked.
   void catch_up() {
-    for (const auto& [name, bucket] : buckets_) {
+    for (auto& [name, bucket] : buckets_) {
       while (!stopped() && (bucket.unread > 0 || bucket.heard < bucket.stored)) {
         const bool silent = env_.now() - bucket.silent_since > request_.command_timeout;
-        if (silent) lost(name, "its consumer is silent");
+        if (silent && bucket.unread == 0) lost(name, "its consumer is silent");
+        if (silent) bucket.unread = 0;  // they expired before they were sent
         hear();
       }
     }
@@ -208,6 +209,7 @@ class NatsWatch : public Watching {
     catch_up();
     for (Sighting& seen : locks_.expired(over)) {
       locks_.take({{.deleted = true, .entry = {.name = seen.lock}}}, over);
+      seen.at = env_.now();
       reporter().seen(std::move(seen));
     }
   }
