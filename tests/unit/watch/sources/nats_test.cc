@@ -51,11 +51,11 @@ TEST(NatsLocks, AKeyIsHeldUntilItIsDeletedOrItsTtlIsOver) {
 
 TEST(NatsLocks, ARecordLastsAsItSaysOrAsLongAsItsBucket) {
   PlayedBucket bucket;
-  const std::string record = R"({"holderIdentity":"me","leaseDurationSeconds":15})";
-  const Sighting held = bucket.write(record, 0s, Duration::max()).at(0);
+  const std::string lease = R"({"holderIdentity":"me","leaseDurationSeconds":15})";
+  const Sighting held = bucket.write(lease, 0s, Duration::max()).at(0);
   EXPECT_EQ(held.shape, Shape::record);
   EXPECT_EQ(held.ttl_left, 15s);
-  EXPECT_EQ(bucket.write(record, 5s).at(0).ttl_left, 10s);
+  EXPECT_EQ(bucket.write(lease, 5s).at(0).ttl_left, 10s);
 }
 
 }  // namespace
