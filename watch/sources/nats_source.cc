@@ -126,6 +126,7 @@ class NatsWatch : public Watching {
     }
     reporter().facts(facts);
     catch_up();
+    if (stopped()) return;
     reporter().restored();
     shown_ = buckets_.size();
     reporter().seen(locks_.begun(env_.now()));

@@ -84,9 +84,9 @@ class Connection {
   std::unique_ptr<Transport> transport_;
   TimePoint used_at_{};
   ServerInfo server_;
-  std::string received_;  ///< bytes not used yet
-  std::string inbox_;     ///< the beginning of the subjects of answers
-  bool hears_ = false;
+  std::string received_;       ///< bytes not used yet
+  std::string inbox_;          ///< the beginning of the subjects of answers
+  bool hears_ = false;         ///< has told a subject to consumers
   std::deque<Message> heard_;  ///< before an answer
   std::uint64_t asked_ = 0;
 };
