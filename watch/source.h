@@ -21,7 +21,7 @@ enum class Shape {
   etcd_key,        ///< one key that exists while the lock is held
   sequence_nodes,  ///< ephemeral sequence nodes below the lock's node: Curator, kazoo
   ephemeral_node,  ///< one ephemeral node that exists while the lock is held
-  advisory,        ///< pg_advisory_lock
+  advisory,        ///< pg_advisory_lock, GET_LOCK
   table_row,       ///< a row of a lock table with owner and end: ShedLock
   record,          ///< a value that names the holder, which rewrites it to renew: Kubernetes' Lease
   permits,         ///< one node for each permit, and a queue beside them: Curator's semaphore

@@ -331,11 +331,12 @@ int watch_locks(const WatchOptions& options) {
 
 void WatchOptions::declare(OptionList& options) {
   options.heading("What to watch");
-  // memcached can neither list nor watch its keys; nobody reads those of NATS and MariaDB yet.
-  options.without({"memcached", "mysql", "nats"}, [&] { declare_servers(options, servers); });
+  // memcached can neither list nor watch its keys.
+  options.without({"memcached"}, [&] { declare_servers(options, servers); });
   for (Option& option : options.all()) say_that_it_is_watched(option);
   options.add("locks", "PATTERN,...", request.locks, lock_name(),
-              "names of the locks, with * and ?, on all servers; etcd: a prefix; ZooKeeper: paths",
+              "names of the locks, with * and ?, on all servers; etcd: a prefix; ZooKeeper: paths; "
+              "NATS: BUCKET/KEY",
               "keys that look like locks are proposed");
   options.add("exclude", "PATTERN,...", request.exclude, lock_name(),
               "names that match --locks but are no locks to watch", "none");

@@ -18,6 +18,7 @@ void read_messages_of_nats(std::string_view bytes) {
     require((*message)->headers.size() + (*message)->text.size() <= (*message)->size);
   }
   if (const auto info = nats::parse_info(bytes)) require_printable(info->version + info->id);
+  if (const auto delivery = nats::parse_delivery(bytes)) require(delivery->sequence > 0);
   const auto answer = nats::parse_answer(bytes);
   require_printable(answer ? answer->why : answer.error());
 }

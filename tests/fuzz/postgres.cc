@@ -1,8 +1,9 @@
 #include "strategies/number.h"
 #include "tests/fuzz/target.h"
-#include "watch/sources/postgres_locks.h"
+#include "watch/sources/sql_locks.h"
 
-// The parts of an answer that our code parses. libpq parses the protocol itself.
+// The parts of an answer that our code parses, of MariaDB as well. The libraries parse the
+// protocols.
 
 namespace lockbench::fuzz {
 namespace {
@@ -11,7 +12,10 @@ void read_values(std::string_view bytes) {
   if (const auto number = parse_number<std::uint64_t>(bytes)) {
     require(parse_number<std::uint64_t>(std::to_string(*number)) == number);
   }
-  if (const auto look = watch::read_look(bytes)) require(look->lines.size() <= watch::kMostLocks);
+  if (const auto look = watch::read_locks(bytes)) require(look->lines.size() <= watch::kMostLocks);
+  if (const auto found = watch::read_tables(bytes)) {
+    require(found->lines.size() <= watch::kMostTables);
+  }
   if (const auto tables = watch::read_table_look(bytes, 2)) require(tables->size() == 2);
 }
 

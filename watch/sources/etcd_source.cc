@@ -6,7 +6,8 @@
 
 #include "strategies/etcd/client/channel.h"
 #include "strategies/etcd/client/connection.h"
-#include "watch/sources/etcd_locks.h"
+#include "strategies/etcd/client/messages.h"
+#include "watch/sources/key_locks.h"
 #include "watch/sources/keys.h"
 #include "watch/sources/server_source.h"
 
@@ -19,7 +20,7 @@ constexpr Duration kHeartbeat = std::chrono::seconds(1);
 /// Keys per page, with values: a gRPC message holds at most 4 MB.
 constexpr std::int64_t kPage = 250;
 
-EtcdEntry entry_of(const etcdserverpb::KeyValue& found) {
+KeyEntry entry_of(const etcdserverpb::KeyValue& found) {
   return {.name = found.key(),
           .value = found.value(),
           .created = found.create_revision(),
@@ -94,7 +95,7 @@ class EtcdReader : public etcd::Connection {
 
   /// After watch(): the next changes, in order of revision; empty after `longest`. Keep that short:
   /// a stop does not end the wait.
-  std::vector<EtcdChange> next(Duration longest) {
+  std::vector<KeyChange> next(Duration longest) {
     constexpr Duration kToSayWhy = std::chrono::seconds(1);
     etcd::WatchStream& stream = *changes_;
     if (!stream.has_read(longest)) return {};
@@ -108,7 +109,7 @@ class EtcdReader : public etcd::Connection {
       ended(response.compact_revision() > 0 ? "its revisions are compacted"
                                             : printable(response.cancel_reason()));
     }
-    std::vector<EtcdChange> changes;
+    std::vector<KeyChange> changes;
     for (const auto& event : response.events()) {
       changes.push_back({.deleted = event.type() == etcdserverpb::WatchResponse::Event::DELETE,
                          .entry = entry_of(event.kv())});
@@ -151,8 +152,8 @@ class EtcdWatch : public Watching {
     if (request_.locks.empty()) return propose();
     std::int64_t revision = 0;
     for (const std::string& prefix : prefixes_) {
-      const bool all = read_all(prefix, revision,
-                                [&](const EtcdEntry& entry) { locks_.put(entry, env_.now()); });
+      const bool all =
+          read_all(prefix, revision, [&](const KeyEntry& entry) { locks_.put(entry, env_.now()); });
       if (!all) reporter().missed(1, "more keys than are followed at once");
     }
     reader_.watch(prefixes_, revision + 1);
@@ -172,7 +173,7 @@ class EtcdWatch : public Watching {
     constexpr Duration kPause = std::chrono::seconds(10);
     while (!stopped()) {
       std::int64_t revision = 0;
-      read_all("", revision, [&](const EtcdEntry& entry) {
+      read_all("", revision, [&](const KeyEntry& entry) {
         const auto place = etcd_place_of(entry);
         if (!place) return;
         const bool likely = place->shape == Shape::etcd_queue || sounds_like_lock(entry.name);
@@ -210,7 +211,7 @@ class EtcdWatch : public Watching {
     reporter().seen(std::move(seen));
   }
 
-  void take(const std::vector<EtcdChange>& changes) {
+  void take(const std::vector<KeyChange>& changes) {
     const TimePoint now = env_.now();
     for (Sighting& seen : locks_.take(changes, now)) {
       const auto before = held_.find(seen.lock);
@@ -280,7 +281,7 @@ class EtcdWatch : public Watching {
 
   const std::vector<std::string> prefixes_;
   EtcdReader reader_;
-  EtcdLocks locks_;
+  KeyLocks locks_;
   std::unordered_map<std::string, Held> held_;
   std::set<std::pair<TimePoint, std::string>> due_;
   TimePoint heard_at_{};

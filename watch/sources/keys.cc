@@ -145,6 +145,17 @@ std::vector<std::string> merged_prefixes(const std::vector<std::string>& pattern
   return merged;
 }
 
+std::set<std::string> buckets_in(const std::vector<std::string>& patterns) {
+  constexpr std::string_view kAllowed =
+      "-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  std::set<std::string> buckets;
+  for (const std::string& pattern : patterns) {
+    const std::size_t end = std::min(pattern.find_first_not_of(kAllowed), pattern.size());
+    if (end > 0 && pattern.substr(end, 1) == "/") buckets.insert(pattern.substr(0, end));
+  }
+  return buckets;
+}
+
 std::string redis_glob(std::string_view pattern) {
   std::string glob;
   for (const char c : pattern) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,9 @@ bool is_wanted(const Request& request, std::string_view name);
 std::string prefix_of(std::string_view pattern);
 /// The prefixes of all patterns, without those covered by a shorter one.
 std::vector<std::string> merged_prefixes(const std::vector<std::string>& patterns);
+/// The buckets of NATS in patterns for BUCKET/KEY. Other patterns are for other servers of the same
+/// watch.
+std::set<std::string> buckets_in(const std::vector<std::string>& patterns);
 
 /// The pattern in Redis syntax, where brackets and backslashes must be escaped.
 std::string redis_glob(std::string_view pattern);

@@ -22,8 +22,12 @@ constexpr auto kWatchable = std::to_array<Watchable>({
     {"etcd", make_etcd_source},
 #endif
     {"zookeeper", make_zookeeper_source},
+    {"nats", make_nats_source},
 #ifdef LOCKBENCH_HAS_POSTGRES
     {"postgres", make_postgres_source},
+#endif
+#ifdef LOCKBENCH_HAS_MYSQL
+    {"mysql", make_mysql_source},
 #endif
 });
 
@@ -36,8 +40,8 @@ Made make_source(const std::string& store, const std::string& url, const Request
   if (kind != nullptr && !kind->not_built.empty()) {
     return tl::unexpected(fmt::format("{}: {}", store, kind->not_built));
   }
-  return tl::unexpected(
-      fmt::format("{} cannot be watched; allowed: redis, etcd, zookeeper, postgres", store));
+  return tl::unexpected(fmt::format(
+      "{} cannot be watched; allowed: redis, etcd, zookeeper, nats, postgres, mysql", store));
 }
 
 }  // namespace lockbench::watch

@@ -238,6 +238,9 @@ using Made = tl::expected<std::unique_ptr<Source>, std::string>;
 
 /// Like make_source.
 Made make_etcd_source(const std::string& url, const Request& request);
+Made make_nats_source(const std::string& url, const Request& request);
+/// Watches named locks and lock tables of one MariaDB server. Runs only SELECT.
+Made make_mysql_source(const std::string& url, const Request& request);
 /// Watches advisory locks and lock tables of one PostgreSQL database. Runs only
 /// SELECT, in read-only transactions, and leaves no settings behind, so it works through a pooler.
 Made make_postgres_source(const std::string& url, const Request& request);

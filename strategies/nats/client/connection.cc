@@ -21,6 +21,8 @@ constexpr std::chrono::seconds kLongestIdle{60};
 
 /// Messages that may come before the expected one: PING, +OK, a cluster's new INFO.
 constexpr int kMostBefore = 100;
+/// Messages of consumers that may come before an answer.
+constexpr std::size_t kMostHeard = 1'000'000;
 
 Duration left_until(TimePoint end) {
   return std::max(end - Carrier::current().now(), Duration::zero());
@@ -95,6 +97,7 @@ StoreResult<void> Connection::open(const std::stop_token& stop, TimePoint end) {
   if (!transport) return fail(Kind::not_sent, transport.error());
   transport_ = *std::move(transport);
   received_.clear();
+  heard_.clear();
   const auto first = next(Message::Kind::info, stop, end);
   if (!first) return tl::unexpected(first.error());
   const auto server =
@@ -165,7 +168,12 @@ StoreResult<Answer> Connection::exchange(const Request& request, const std::stop
                        headers.size() + request.payload.size(), headers, request.payload),
            end);
   if (!sent) return tl::unexpected(sent.error());
-  const auto answer = next(Message::Kind::payload, stop, end);
+  auto answer = next(Message::Kind::payload, stop, end);
+  for (; hears_ && answer && parse_delivery(answer->reply);
+       answer = next(Message::Kind::payload, stop, end)) {
+    if (heard_.size() == kMostHeard) return fail(Kind::unanswered, "too many messages before it");
+    heard_.push_back(*std::move(answer));
+  }
   if (!answer) return tl::unexpected(answer.error());
   if (answer->kind == Message::Kind::error) {
     // All other errors end the connection, and it is not known what went before.
@@ -192,8 +200,31 @@ StoreResult<void> Connection::send(std::string_view bytes, TimePoint end) {
   return fail(Kind::unanswered, describe(sent, timeouts_, transport_.get()));
 }
 
+StoreResult<std::optional<Message>> Connection::hear(Duration longest,
+                                                     const std::stop_token& stop) {
+  if (!heard_.empty()) {
+    auto first = std::optional(std::move(heard_.front()));
+    heard_.pop_front();
+    return first;
+  }
+  if (!transport_) return fail(Kind::not_sent, "the connection was lost");
+  auto heard = await(Message::Kind::payload, stop, Carrier::current().now() + longest);
+  if (!heard) close();
+  return heard;
+}
+
 StoreResult<Message> Connection::next(Message::Kind wanted, const std::stop_token& stop,
                                       TimePoint end) {
+  auto message = await(wanted, stop, end);
+  if (!message) return tl::unexpected(message.error());
+  if (*message) return **std::move(message);
+  const bool stopped = stop.stop_requested();
+  const auto status = stopped ? Transport::Status::stopped : Transport::Status::timed_out;
+  return fail(Kind::unanswered, describe(status, timeouts_));
+}
+
+StoreResult<std::optional<Message>> Connection::await(Message::Kind wanted,
+                                                      const std::stop_token& stop, TimePoint end) {
   using Form = Message::Kind;
   std::array<char, 1024> buffer;  // on the stack of each fiber that waits
   for (int before = 0; before < kMostBefore;) {
@@ -210,9 +241,10 @@ StoreResult<Message> Connection::next(Message::Kind wanted, const std::stop_toke
       continue;
     }
     const auto got = transport_->receive(buffer, left_until(end), stop);
-    if (got.status != Transport::Status::ok) {
+    if (got.status == Transport::Status::closed) {
       return fail(Kind::unanswered, describe(got.status, timeouts_, transport_.get()));
     }
+    if (got.status != Transport::Status::ok) return std::nullopt;
     received_.append(buffer.data(), got.bytes);
   }
   return fail(Kind::unanswered, "too many other messages before the expected one");

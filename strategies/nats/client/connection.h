@@ -1,6 +1,8 @@
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -41,6 +43,15 @@ class Connection {
   /// A refusal by JetStream is an answer; an error of the server is `rejected`.
   StoreResult<Answer> ask(const Request& request, const std::stop_token& stop = {});
 
+  /// Once connected: a subject for what consumers send to this connection.
+  std::string heard_subject() {
+    hears_ = true;
+    return inbox_ + "heard";
+  }
+  /// The next message of a consumer, also one that came before an answer, or an error; nothing if
+  /// none comes within `longest`, or after a stop.
+  StoreResult<std::optional<Message>> hear(Duration longest, const std::stop_token& stop);
+
   /// What the server said when it was connected.
   const ServerInfo& server() const { return server_; }
   void close() noexcept { transport_.reset(); }
@@ -58,6 +69,9 @@ class Connection {
   StoreResult<void> send(std::string_view bytes, TimePoint end);
   /// The next message of this kind, or an error or payload. Answers each PING before it.
   StoreResult<Message> next(Message::Kind wanted, const std::stop_token& stop, TimePoint end);
+  /// The same; nothing if none comes before `end`, or after a stop.
+  StoreResult<std::optional<Message>> await(Message::Kind wanted, const std::stop_token& stop,
+                                            TimePoint end);
 
   CommandInfo info(std::string_view name, std::string_view key) const {
     return {.store = "nats", .endpoint = display_, .name = name, .key = key};
@@ -70,8 +84,10 @@ class Connection {
   std::unique_ptr<Transport> transport_;
   TimePoint used_at_{};
   ServerInfo server_;
-  std::string received_;  ///< bytes not used yet
-  std::string inbox_;     ///< the beginning of the subjects of answers
+  std::string received_;       ///< bytes not used yet
+  std::string inbox_;          ///< the beginning of the subjects of answers
+  bool hears_ = false;         ///< has told a subject to consumers
+  std::deque<Message> heard_;  ///< before an answer
   std::uint64_t asked_ = 0;
 };
 

@@ -36,14 +36,13 @@ tl::unexpected<std::string> unlike(std::string_view said) {
                                     said.size() > kShown ? "..." : ""));
 }
 
-/// At most seven: no message has as many.
-std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::size_t kMost = 7;
+std::vector<std::string_view> words_of(std::string_view line, std::size_t most,
+                                       const char* between = " \t") {
   std::vector<std::string_view> words;
-  while (words.size() < kMost) {
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  while (words.size() < most) {
+    line.remove_prefix(std::min(line.find_first_not_of(between), line.size()));
     if (line.empty()) break;
-    const std::size_t end = std::min(line.find_first_of(" \t"), line.size());
+    const std::size_t end = std::min(line.find_first_of(between), line.size());
     words.push_back(line.substr(0, end));
     line.remove_prefix(end);
   }
@@ -52,7 +51,8 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 /// "MSG subject sid [reply] size" or "HMSG subject sid [reply] headers size", and that many bytes.
 ParsedMessage parse_payload(std::string_view bytes, std::string_view line) {
-  const auto words = words_of(line);
+  constexpr std::size_t kMost = 7;  // no message has as many
+  const auto words = words_of(line, kMost);
   const std::size_t numbers = words.front() == "HMSG" ? 2 : 1;
   if (words.size() != 3 + numbers && words.size() != 4 + numbers) return unlike(line);
   const auto size = parse_number<std::size_t>(words.back());
@@ -67,6 +67,7 @@ ParsedMessage parse_payload(std::string_view bytes, std::string_view line) {
   if (bytes.substr(end, kLineEnd.size()) != kLineEnd) return unlike(bytes.substr(end));
   return Message{.kind = Message::Kind::payload,
                  .subject = std::string(words[1]),
+                 .reply = words.size() == 4 + numbers ? std::string(words[3]) : std::string(),
                  .headers = std::string(bytes.substr(begin, *headers)),
                  .text = std::string(bytes.substr(begin + *headers, *size - *headers)),
                  .size = end + kLineEnd.size()};
@@ -120,9 +121,7 @@ bool read_message(const Json& message, Answer& answer) {
   answer.subject = text_of(message, "subject");
   answer.sequence = number_of(message, "seq");
   if (!headers || !answer.value || answer.sequence == 0) return false;
-  for (const std::string_view mark : {"KV-Operation: DEL\r\n", "KV-Operation: PURGE\r\n"}) {
-    answer.deleted = answer.deleted || headers->find(mark) != std::string::npos;
-  }
+  answer.deleted = is_deletion(*headers);
   return true;
 }
 
@@ -212,6 +211,27 @@ std::optional<ServerInfo> parse_info(std::string_view json) {
   return server;
 }
 
+bool is_deletion(std::string_view headers) {
+  return headers.find("KV-Operation: DEL\r\n") != std::string_view::npos ||
+         headers.find("KV-Operation: PURGE\r\n") != std::string_view::npos;
+}
+
+/// "$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.NUMBER.TIME.PENDING"; some servers put a domain and
+/// an account before the stream, and more behind.
+std::optional<Delivery> parse_delivery(std::string_view reply) {
+  constexpr std::size_t kShort = 9, kLong = 11, kMost = 12, kInShort = 5, kInLong = 7;
+  const auto words = words_of(reply, kMost, ".");
+  if (words.size() != kShort && words.size() < kLong) return std::nullopt;
+  const std::size_t at = words.size() == kShort ? kInShort : kInLong;
+  const auto sequence = parse_number<std::uint64_t>(words[at]);
+  const auto stored_at = parse_number<std::int64_t>(words[at + 2]);
+  const auto pending = parse_number<std::uint64_t>(words[at + 3]);
+  const bool fits = sequence && stored_at && pending && *sequence > 0 && *stored_at > 0;
+  if (!fits || words[0] != "$JS" || words[1] != "ACK") return std::nullopt;
+  return Delivery{
+      .sequence = *sequence, .stored_at = WallTime(Duration(*stored_at)), .pending = *pending};
+}
+
 tl::expected<Answer, std::string> parse_answer(std::string_view text) {
   const auto json = object_in(text);
   if (!json) return tl::unexpected<std::string>("its answer is not JSON");
@@ -236,9 +256,13 @@ tl::expected<Answer, std::string> parse_answer(std::string_view text) {
     answer.configuration = config.dump(-1, ' ', false, Json::error_handler_t::replace);
     // Go's zero time, as long as the stream is being made.
     answer.is_made = !text_of(*json, "created").starts_with("0001-");
+    answer.sequence = number_of(member_of(*json, "state"), "last_seq");
     answer.max_age = age == 0 ? Duration::max() : Duration(std::min(age, most));
   }
   answer.purged = number_of(*json, "purged");
+  // It may have sent some of them already.
+  answer.pending =
+      number_of(*json, "num_pending") + number_of(member_of(*json, "delivered"), "consumer_seq");
   answer.streams = read_streams(member_of(*json, "streams"));
   answer.all_streams = number_of(*json, "total");
   return answer;

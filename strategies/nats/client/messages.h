@@ -18,6 +18,7 @@ struct Message {
   enum class Kind { info, ping, pong, ok, error, payload };
   Kind kind = Kind::ok;
   std::string subject{};  ///< of a payload
+  std::string reply{};    ///< of a payload: the subject for an answer; empty: none
   std::string headers{};  ///< of a payload, "NATS/1.0 503\r\n"; empty: none
   std::string text{};     ///< of an INFO: its JSON; of an error: the reason; or the payload
   std::size_t size = 0;
@@ -35,6 +36,18 @@ struct ServerInfo {
 };
 std::optional<ServerInfo> parse_info(std::string_view json);
 
+/// Whether these headers of a payload mark a key as deleted.
+bool is_deletion(std::string_view headers);
+
+/// What a consumer of a stream says of a message that it delivers.
+struct Delivery {
+  std::uint64_t sequence = 0;  ///< of the message
+  WallTime stored_at{};        ///< by the server's clock
+  std::uint64_t pending = 0;   ///< messages that it has still to send
+};
+/// Reads it from the payload's subject for an answer; nothing if that is no consumer's.
+std::optional<Delivery> parse_delivery(std::string_view reply);
+
 /// An error of JetStream, by its number (err_code).
 enum class Refusal : std::uint32_t {
   none = 0,
@@ -50,15 +63,17 @@ struct Answer {
   Refusal refusal = Refusal::none;
   std::string why{};  ///< of a refusal
 
-  std::string stream;          ///< that has stored a message
-  std::uint64_t sequence = 0;  ///< of the message that was stored or asked for
-  std::string subject;         ///< of the message asked for
+  std::string stream;  ///< that has stored a message
+  /// Of the message that was stored or asked for; of a stream: of its latest one.
+  std::uint64_t sequence = 0;
+  std::string subject;  ///< of the message asked for
   std::optional<std::string> value{};
   bool deleted = false;         ///< the message marks a key as deleted
   std::string configuration{};  ///< of a stream, in JSON
   Duration max_age{};           ///< of its messages; Duration::max(): they stay
   bool is_made = false;         ///< the stream: it says when it was created
   std::uint64_t purged = 0;     ///< how many messages were removed
+  std::uint64_t pending = 0;    ///< messages that a new consumer sends first
 
   struct Stream {
     std::string name;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,8 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "strategies/env.h"
 #include "strategies/nats/client/connection.h"
+#include "strategies/registry.h"
+#include "tests/integration/watch/sightings.h"
 #include "tests/support/eventually.h"
+#include "tests/support/fiber_lock.h"
 #include "tests/support/hostile_life.h"
 #include "tests/support/nats_replies.h"
 #include "tests/support/test_names.h"
@@ -32,6 +37,7 @@ struct NatsStreams {
   std::set<std::string> made;            ///< of these; a real server panics if others are asked
   std::map<std::string, Entry> entries;  ///< by subject
   std::uint64_t sequence = 0;
+  int unserved = 0;  ///< messages for keys that nobody takes yet
 };
 
 /// HPUB subject reply headers size
@@ -76,6 +82,10 @@ class NatsSpeaker : public Speaker {
     if (request.starts_with("PING")) return "PONG\r\n";
     if (!request.starts_with("HPUB ")) return {};
     const Published published(request);
+    if (published.subject.starts_with("$KV.") && streams_->unserved > 0) {
+      --streams_->unserved;
+      return addressed("HMSG INBOX 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", request);
+    }
     return addressed(nats_message(answer_to(published)), request);
   }
 
@@ -188,6 +198,118 @@ TEST_P(HostileNats, GetsNoLockGrantedThatItDidNotGrant) {
 
 INSTANTIATE_TEST_SUITE_P(All, HostileNats, testing::ValuesIn(strategies_of("nats")),
                          [](const auto& tested) { return test_name_of(tested.param->name); });
+
+/// A client that does not wait between its attempts.
+class HastyEnv : public ForwardingEnv {
+ public:
+  using ForwardingEnv::ForwardingEnv;
+  WaitResult wait(Event* /*event*/, TimePoint /*deadline*/,
+                  const std::stop_token& /*stop*/) override {
+    return WaitResult::timed_out;
+  }
+};
+
+/// Tries to take a lock whose bucket's subjects are not served until so many messages were sent.
+/// Counts the messages.
+AcquireResult acquire_unserved(int unserved, std::ptrdiff_t& messages) {
+  const auto streams = std::make_shared<NatsStreams>();
+  streams->unserved = unserved;
+  const HostileServer server([&] { return std::make_unique<NatsSpeaker>(streams); }, {});
+  const Descriptor& strategy = *find_strategy("nats-kv");
+  const auto env = make_system_env(random_seed());
+  HastyEnv hasty(*env);
+  Services services;
+  const Endpoints endpoints{{server_set(strategy), {server.address()}}};
+  const StrategyOptions options{.command_timeout = kPatience};
+  const auto lock = make_carried(strategy, {.endpoints = endpoints,
+                                            .options = options,
+                                            .env = hasty,
+                                            .services = services,
+                                            .client = 3});
+  AcquireResult result = lock->acquire({.key = "lockbench:hostile:{k}",
+                                        .ttl = std::chrono::seconds(10),
+                                        .deadline = TimePoint{},
+                                        .stop = {}});
+  const auto exchanges = server.exchanges();
+  messages = std::ranges::count_if(exchanges, [](const HostileServer::Exchange& one) {
+    return one.request.starts_with("HPUB $KV.");
+  });
+  return result;
+}
+
+TEST(UnservedNats, IsAskedAgainUntilTheBucketIsThere) {
+  std::ptrdiff_t messages = 0;
+  EXPECT_EQ(acquire_unserved(3, messages).outcome, AcquireOutcome::acquired);
+  EXPECT_EQ(messages, 4);
+}
+
+TEST(UnservedNats, IsGivenUpInTheEnd) {
+  std::ptrdiff_t messages = 0;
+  const AcquireResult result = acquire_unserved(1'000'000, messages);
+  EXPECT_EQ(result.outcome, AcquireOutcome::failed);
+  EXPECT_NE(result.reason.find("nobody serves $KV."), std::string::npos) << result.reason;
+  EXPECT_LE(messages, 100);
+}
+
+/// A server whose consumer of the one bucket sends some messages at once, and others only after the
+/// next question about the stream, which stores all of them.
+class ConsumedNats : public NatsSpeaker {
+ public:
+  ConsumedNats(std::string at_once, std::string later, int stored)
+      : NatsSpeaker(nullptr),
+        at_once_(std::move(at_once)),
+        later_(std::move(later)),
+        stored_(stored) {}
+
+  std::string answer(std::string_view request) override {
+    if (!request.starts_with("HPUB ")) return NatsSpeaker::answer(request);
+    if (request.find(".CONSUMER.CREATE.") != request.npos) {
+      return addressed(nats_message("{}"), request) + at_once_;
+    }
+    const bool first = std::exchange(first_, false);
+    const std::string stream = fmt::format(
+        R"({{"config":{{"max_age":100000000}},"state":{{"last_seq":{}}}}})", first ? 0 : stored_);
+    return addressed(nats_message(stream), request) + (first ? "" : std::exchange(later_, ""));
+  }
+
+ private:
+  const std::string at_once_;
+  std::string later_;
+  const int stored_;
+  bool first_ = true;
+};
+
+std::string consumed(int sequence, std::string_view value) {
+  return fmt::format("MSG $KV.locks.a 1 $JS.ACK.KV_locks.c.1.{}.1.1.0 {}\r\n{}\r\n", sequence,
+                     value.size(), value);
+}
+
+/// What a watch sees of the lock until it has ended.
+std::vector<watch::Sighting> seen_until_expiry(const std::string& at_once, const std::string& later,
+                                               int stored) {
+  const HostileServer server([=] { return std::make_unique<ConsumedNats>(at_once, later, stored); },
+                             {});
+  watch::Sightings seen;
+  const watch::Running watch("nats", server.address(), {.locks = {"locks/*"}}, seen);
+  EXPECT_TRUE(seen.await(
+      "locks/a", [](const watch::Sighting& one) { return one.ended == watch::Ending::expired; }));
+  return seen.all_of("locks/a");
+}
+
+TEST(WatchOfConsumedNats, AwaitsARenewalThatComesAfterTheEnd) {
+  const auto seen = seen_until_expiry(consumed(1, "me"), consumed(2, "me"), 2);
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[1].holders.size(), 1U);
+  EXPECT_EQ(seen[2].ended, watch::Ending::expired);
+}
+
+TEST(WatchOfConsumedNats, TakesNoDeletionThatWasLeftOutForATheft) {
+  const auto seen = seen_until_expiry(consumed(1, "me") + consumed(3, "you"), "", 3);
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0].changes, 1U);
+  EXPECT_EQ(seen[1].holders.at(0).owner, "you");
+  EXPECT_EQ(seen[1].changes, 2U);
+}
 
 }  // namespace
 }  // namespace lockbench::test

@@ -117,11 +117,14 @@ TEST_F(WatchedPostgres, ShowsAdvisoryLocksOfPsqlAndTheirQueue) {
 }
 
 TEST_F(WatchedPostgres, ShowsLocksOfTwoNumbersAndSharedOnes) {
-  watch({.locks = {"advisory:-1,7"}});
+  const std::string lowest = "advisory:-9223372036854775808";
+  watch({.locks = {"advisory:-1,7", lowest}});
   Psql one(server()), other(server());
   one.say("SELECT pg_advisory_lock_shared(-1, 7)");
   other.say("SELECT pg_advisory_lock(8)");
   other.say("SELECT pg_advisory_lock_shared(-1, 7)");
+  other.say("SELECT pg_advisory_lock('-9223372036854775808')");
+  EXPECT_TRUE(see(lowest, 1, 0));
   const auto held = see("advisory:-1,7", 2, 0);
   ASSERT_TRUE(held);
   EXPECT_TRUE(held->holders[0].shared && held->holders[1].shared);

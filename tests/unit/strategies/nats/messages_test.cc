@@ -107,6 +107,8 @@ TEST(Answers, TellAStreamsAgeAndWhenItWasUsed) {
   EXPECT_EQ(parse_answer(R"({"config":{"max_age":0}})")->max_age, Duration::max());
   EXPECT_THAT(parse_answer(R"({"config":{"max_age":0,"num_replicas":3}})")->configuration,
               HasSubstr(R"("num_replicas":3)"));
+  EXPECT_EQ(parse_answer(R"({"config":{},"state":{"last_seq":7}})")->sequence, 7U);
+  EXPECT_EQ(parse_answer(R"({"num_pending":2,"delivered":{"consumer_seq":3}})")->pending, 5U);
   const auto listed = parse_answer(
       R"({"total":5,"streams":[)"
       R"({"config":{"name":"A"},"created":"2026-11-30T13:01:06.3Z","state":{"last_ts":"0001-01-01T00:00:00Z"}},)"
@@ -117,6 +119,30 @@ TEST(Answers, TellAStreamsAgeAndWhenItWasUsed) {
   EXPECT_EQ(listed->streams[0].name, "A");
   EXPECT_EQ(listed->streams[0].last_used, "2026-11-30T13:01:06.3Z");
   EXPECT_EQ(listed->streams[1].last_used, "2026-12-01T00:00:00Z");
+}
+
+TEST(Deliveries, TellTheMessagesPlaceAndTime) {
+  for (const char* reply : {"$JS.ACK.KV_b.c7.1.42.3.1764507666302396105.5",
+                            "$JS.ACK.hub.acc.KV_b.c7.1.42.3.1764507666302396105.5",
+                            "$JS.ACK.hub.acc.KV_b.c7.1.42.3.1764507666302396105.5.random"}) {
+    const auto delivery = parse_delivery(reply);
+    ASSERT_TRUE(delivery) << reply;
+    EXPECT_EQ(delivery->sequence, 42U);
+    EXPECT_EQ(delivery->pending, 5U);
+    EXPECT_EQ(delivery->stored_at.time_since_epoch(), Duration(1764507666302396105));
+  }
+  for (const char* wrong :
+       {"", "_INBOX.x", "$JS.ACK", "$JS.FC.KV_b.c7.1.42.3.17.0", "$JS.ACK.KV_b.c7.1.0.3.17.0",
+        "$JS.ACK.KV_b.c7.1.42.3.-17.0", "$JS.ACK.KV_b.c7.1.42.3.0", "$JS.ACK.KV_b.c7.1.42.3.17.0.1",
+        "$JS.ACK.KV_b.c7.1.99999999999999999999.3.17.0"}) {
+    EXPECT_FALSE(parse_delivery(wrong)) << wrong;
+  }
+  const auto sent = parse_message(
+      "HMSG $KV.b.k 1 $JS.ACK.S.c.1.1.1.1.0 31 33\r\nNATS/1.0\r\n"
+      "KV-Operation: DEL\r\n\r\nhi\r\n");
+  ASSERT_TRUE(sent && *sent);
+  EXPECT_EQ((*sent)->reply, "$JS.ACK.S.c.1.1.1.1.0");
+  EXPECT_TRUE(is_deletion((*sent)->headers));
 }
 
 TEST(Answers, OfAWrongFormSayNothingOrAreRefused) {

@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "watch/sources/etcd_locks.h"
+#include "watch/sources/key_locks.h"
 
 namespace lockbench::watch {
 namespace {
@@ -13,13 +13,13 @@ using std::chrono::seconds;
 
 constexpr TimePoint kThen{seconds(1000)};
 
-EtcdEntry entry(const std::string& name, std::int64_t created, etcd::LeaseId lease = 0) {
+KeyEntry entry(const std::string& name, std::int64_t created, etcd::LeaseId lease = 0) {
   return {.name = name, .value = "me", .created = created, .modified = created, .lease = lease};
 }
-EtcdChange put(const std::string& name, std::int64_t revision, etcd::LeaseId lease = 0) {
+KeyChange put(const std::string& name, std::int64_t revision, etcd::LeaseId lease = 0) {
   return {.deleted = false, .entry = entry(name, revision, lease)};
 }
-EtcdChange removed(const std::string& name, std::int64_t revision) {
+KeyChange removed(const std::string& name, std::int64_t revision) {
   return {.deleted = true, .entry = {.name = name, .modified = revision}};
 }
 
@@ -43,8 +43,8 @@ TEST(EtcdPlaces, AreFoundForEachLayout) {
   }
 }
 
-TEST(EtcdLocks, TheOldestKeyHoldsAndTheOthersWait) {
-  EtcdLocks locks({.locks = {"a*"}}, 100);
+TEST(KeyLocks, TheOldestKeyHoldsAndTheOthersWait) {
+  KeyLocks locks({.locks = {"a*"}}, 100);
   auto seen = locks.take({put("a/1", 11, 1), put("a/2", 12, 2), put("b/3", 13, 3)}, kThen);
   ASSERT_EQ(seen.size(), 2U);
   EXPECT_EQ(seen[1].holders.front().owner, "1");
@@ -60,8 +60,8 @@ TEST(EtcdLocks, TheOldestKeyHoldsAndTheOthersWait) {
   EXPECT_EQ(locks.keys(), 0U);
 }
 
-TEST(EtcdLocks, WhatOneTransactionDoesIsOneChange) {
-  EtcdLocks locks({.locks = {"*"}}, 100);
+TEST(KeyLocks, WhatOneTransactionDoesIsOneChange) {
+  KeyLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 11, 1), put("a/2", 12, 2)}, kThen);
   const auto seen = locks.take({removed("a/1", 13), removed("a/2", 13)}, kThen);
   ASSERT_EQ(seen.size(), 1U);
@@ -69,8 +69,8 @@ TEST(EtcdLocks, WhatOneTransactionDoesIsOneChange) {
   EXPECT_TRUE(seen[0].holders.empty());
 }
 
-TEST(EtcdLocks, ALeaseTellsHowItEnded) {
-  EtcdLocks locks({.locks = {"*"}}, 100);
+TEST(KeyLocks, ALeaseTellsHowItEnded) {
+  KeyLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 1, 1)}, kThen);
   EXPECT_EQ(locks.ending_of(1, kThen), std::nullopt);
   locks.lives(1, seconds(5), kThen);
@@ -80,8 +80,8 @@ TEST(EtcdLocks, ALeaseTellsHowItEnded) {
   EXPECT_EQ(locks.ending_of(1, kThen + seconds(7)), Ending::session_lost);
 }
 
-TEST(EtcdLocks, WhatEtcdRoundsIsNoRenewal) {
-  EtcdLocks locks({.locks = {"*"}}, 100);
+TEST(KeyLocks, WhatEtcdRoundsIsNoRenewal) {
+  KeyLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 1, 1)}, kThen);
   const TimePoint end = kThen + std::chrono::milliseconds(9900);
   const auto told_at = [&](int ms) {
@@ -96,8 +96,8 @@ TEST(EtcdLocks, WhatEtcdRoundsIsNoRenewal) {
   EXPECT_EQ(locks.state_of("a", renewed)->ttl_left, seconds(9));
 }
 
-TEST(EtcdLocks, InTheLastSecondOfALeaseWhatIsLeftIsNotKnown) {
-  EtcdLocks locks({.locks = {"*"}}, 100);
+TEST(KeyLocks, InTheLastSecondOfALeaseWhatIsLeftIsNotKnown) {
+  KeyLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 1, 1)}, kThen);
   locks.lives(1, seconds(5), kThen);
   const auto last = locks.state_of("a", kThen + std::chrono::milliseconds(5500));
@@ -105,8 +105,8 @@ TEST(EtcdLocks, InTheLastSecondOfALeaseWhatIsLeftIsNotKnown) {
   EXPECT_FALSE(last->no_ttl);
 }
 
-TEST(EtcdLocks, ALeaseThatANewLeaderExtendsIsNotRenewed) {
-  EtcdLocks locks({.locks = {"*"}}, 100);
+TEST(KeyLocks, ALeaseThatANewLeaderExtendsIsNotRenewed) {
+  KeyLocks locks({.locks = {"*"}}, 100);
   locks.take({put("a/1", 1, 1)}, kThen);
   locks.lives(1, seconds(5), kThen, 7);
   EXPECT_FALSE(locks.state_of("a", kThen)->extended_by_store);
@@ -120,16 +120,16 @@ TEST(EtcdLocks, ALeaseThatANewLeaderExtendsIsNotRenewed) {
   EXPECT_FALSE(locks.state_of("a", later)->extended_by_store) << "its client renewed it";
 }
 
-EtcdEntry record(const std::string& holder, std::int64_t revision, int lasts = 15) {
-  EtcdEntry entry{.name = "leases/a", .value = {}, .created = 3, .modified = revision};
+KeyEntry record(const std::string& holder, std::int64_t revision, int lasts = 15) {
+  KeyEntry entry{.name = "leases/a", .value = {}, .created = 3, .modified = revision};
   entry.value = R"({"kind":"Lease","spec":{"holderIdentity":")" + holder +
                 R"(","leaseDurationSeconds":)" + std::to_string(lasts) + R"(,"renewTime":"x"}})";
   return entry;
 }
 
-TEST(EtcdLocks, ARecordIsHeldByWhomItNamesUntilItIsNotRenewed) {
-  EtcdLocks locks({.locks = {"leases/*"}}, 100);
-  const auto write = [&](const EtcdEntry& entry, int second) {
+TEST(KeyLocks, ARecordIsHeldByWhomItNamesUntilItIsNotRenewed) {
+  KeyLocks locks({.locks = {"leases/*"}}, 100);
+  const auto write = [&](const KeyEntry& entry, int second) {
     return locks.take({{.deleted = false, .entry = entry}}, kThen + seconds(second)).at(0);
   };
   const Sighting taken = write(record("a", 3), 0), renewed = write(record("a", 4), 10);
@@ -150,20 +150,20 @@ TEST(EtcdLocks, ARecordIsHeldByWhomItNamesUntilItIsNotRenewed) {
   EXPECT_TRUE(write(record("", 6, 1), 30).holders.empty()) << "given back";
 }
 
-TEST(EtcdLocks, KeysWithOtherValuesAreNoLocks) {
-  EtcdLocks locks({.locks = {"*"}, .exclude = {"*/config"}}, 100);
-  EtcdEntry page = entry("a/page", 1), config = entry("a/config", 2), lock = entry("a/lock", 3);
+TEST(KeyLocks, KeysWithOtherValuesAreNoLocks) {
+  KeyLocks locks({.locks = {"*"}, .exclude = {"*/config"}}, 100);
+  KeyEntry page = entry("a/page", 1), config = entry("a/config", 2), lock = entry("a/lock", 3);
   page.value = R"({"a":1})";
-  std::vector<EtcdChange> changes;
-  for (const EtcdEntry& one : {page, config, lock}) changes.push_back({false, one});
+  std::vector<KeyChange> changes;
+  for (const KeyEntry& one : {page, config, lock}) changes.push_back({false, one});
   const auto seen = locks.take(changes, kThen);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].lock, "a/lock");
   EXPECT_EQ(locks.take_no_locks(), std::vector<std::string>{"a/page"});
 }
 
-TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
-  EtcdLocks locks({.locks = {"*"}}, 2);
+TEST(KeyLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
+  KeyLocks locks({.locks = {"*"}}, 2);
   locks.take({put("a", 1), put("b", 2), put("c", 3)}, kThen);
   EXPECT_EQ(locks.keys(), 2U);
   EXPECT_EQ(locks.take_unfollowed(), 1U);
@@ -173,9 +173,9 @@ TEST(EtcdLocks, NoMoreKeysAreFollowedThanThereIsRoomFor) {
 }
 
 // Any changes in any order.
-TEST(EtcdLocks, ManyRandomChangesLeaveNothingBehind) {
+TEST(KeyLocks, ManyRandomChangesLeaveNothingBehind) {
   std::mt19937 random(7);  // NOLINT: the same each time
-  EtcdLocks locks({.locks = {"*"}}, 1000);
+  KeyLocks locks({.locks = {"*"}}, 1000);
   const auto number = [&](int most) {
     return static_cast<int>(random() % static_cast<unsigned>(most));
   };
@@ -184,7 +184,7 @@ TEST(EtcdLocks, ManyRandomChangesLeaveNothingBehind) {
     const std::string name = std::string(1, static_cast<char>(number(256))) + "/" +
                              (number(2) != 0 ? "queue/x/" : "") + std::to_string(number(9));
     names.insert(name);
-    EtcdChange change = number(2) != 0 ? put(name, revision, number(9)) : removed(name, revision);
+    KeyChange change = number(2) != 0 ? put(name, revision, number(9)) : removed(name, revision);
     if (number(10) == 0) change.entry.created = number(3) - 1;
     for (const Sighting& seen : locks.take({change}, kThen)) EXPECT_FALSE(seen.lock.empty());
   }

@@ -6,12 +6,19 @@ namespace lockbench::watch {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 TEST(Patterns, BecomePrefixesThatDoNotOverlap) {
   EXPECT_THAT(merged_prefixes({"lock:a*", "lock:*", "job:?", "lock:b"}),
               ElementsAre("job:", "lock:"));
   EXPECT_THAT(merged_prefixes({"*", "a*"}), ElementsAre(""));
   EXPECT_EQ(redis_glob("a[1]*\\"), "a\\[1\\]*\\\\");
+}
+
+TEST(Patterns, NameBuckets) {
+  EXPECT_THAT(buckets_in({"locks/*", "app-1/lock.?", "app-1/x", "a_B/"}),
+              ElementsAre("a_B", "app-1", "locks"));
+  EXPECT_THAT(buckets_in({"lock:*", "/zoo/locks/*", "locks", "job*", "*", "j*b/x", ""}), IsEmpty());
 }
 
 TEST(Patterns, KnowUuids) {

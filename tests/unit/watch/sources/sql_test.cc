@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "watch/sources/postgres_locks.h"
+#include "watch/sources/sql_locks.h"
 
 namespace lockbench::watch {
 namespace {
@@ -12,23 +12,16 @@ using testing::SizeIs;
 
 constexpr TimePoint kNow{seconds(1000)};
 
-std::string advisory(const std::string& keys, int process, bool granted,
+std::string advisory(const std::string& key, int process, bool granted,
                      const std::string& ages = "null,null", const std::string& who = "null") {
-  return "[" + keys + "," + std::to_string(process) + ",\"ExclusiveLock\"," +
+  return R"(["advisory:)" + key + R"(","process )" + std::to_string(process) + "\",false," +
          (granted ? "true" : "false") + "," + ages + "," + who + "]";
 }
 
-PostgresLook look(const std::string& lines) {
-  auto read = read_look("[" + lines + "]");
+SqlLook look(const std::string& lines) {
+  auto read = read_locks("[" + lines + "]");
   if (!read) ADD_FAILURE() << read.error();
-  return read.value_or(PostgresLook{});
-}
-
-std::vector<std::string> names(const PostgresLook& of) {
-  std::vector<std::string> all;
-  all.reserve(of.lines.size());
-  for (const PostgresLock& lock : of.lines) all.push_back(lock.name);
-  return all;
+  return read.value_or(SqlLook{});
 }
 
 std::vector<std::string> owners(const std::vector<Party>& parties) {
@@ -38,43 +31,58 @@ std::vector<std::string> owners(const std::vector<Party>& parties) {
   return all;
 }
 
-TEST(PostgresLook, NamesAdvisoryLocksAsTheirUsersDo) {
-  EXPECT_THAT(
-      names(look(advisory("0,42,1", 7, true) + "," + advisory("4294967295,4294967295,1", 7, true) +
-                 "," + advisory("2147483648,0,1", 7, true) + "," +
-                 advisory("1,4294967294,2", 7, true))),
-      ElementsAre("advisory:42", "advisory:-1", "advisory:-9223372036854775808", "advisory:1,-2"));
+TEST(SqlLook, ReadsLocksOfBothDatabases) {
+  const SqlLook read = look(
+      R"(["advisory:1,2","process 7",true,true,null,2.5,"worker"],)"
+      R"(["order:1","connection 8",0,0,0.0125,null,null],["job","connection 9",0,1,-5,"x",4])");
+  ASSERT_THAT(read.lines, SizeIs(3));
+  EXPECT_EQ(read.lines[0].name, "advisory:1,2");
+  EXPECT_TRUE(read.lines[0].shared && read.lines[0].granted);
+  EXPECT_EQ(read.lines[0].idle, std::chrono::milliseconds(2500));
+  EXPECT_EQ(read.lines[0].who, "worker");
+  EXPECT_EQ(read.lines[1].owner, "connection 8");
+  EXPECT_FALSE(read.lines[1].shared || read.lines[1].granted);
+  EXPECT_EQ(read.lines[1].waited, std::chrono::microseconds(12500));
+  EXPECT_EQ(read.lines[2].waited, Duration::zero()) << "the clock was set back";
+  EXPECT_EQ(read.lines[2].idle, std::nullopt);
 }
 
-TEST(PostgresLook, LeavesOutAndCountsWhatItCannotRead) {
-  const PostgresLook read =
-      look("1,null,{},[],[0,5,1],\"x\"," + advisory("-1,2,1", 7, true) + "," +
-           advisory("1,2,0", 7, true) + "," + advisory("1,99999999999,1", 7, true) + "," +
-           advisory("\"1\",2,1", 7, true) + "," + advisory("1e300,2,1", 7, true) + "," +
-           advisory("0,5,1", -7, true) + "," + advisory("0,5,1", 7, true, "\"x\",1e300"));
-  EXPECT_THAT(names(read), ElementsAre("advisory:5"));
-  EXPECT_EQ(read.malformed, 12u);
+TEST(SqlLook, LeavesOutAndCountsWhatItCannotRead) {
+  const SqlLook read = look(R"(1,null,{},[],["a"],"x",["","process 7",0,1,null,null,null],)"
+                            R"([1,"process 7",0,1,null,null,null],["a",7,0,1,null,null,null],)" +
+                            advisory("5", 7, true, "1e300,null"));
+  ASSERT_THAT(read.lines, SizeIs(1));
   EXPECT_EQ(read.lines[0].waited, std::nullopt);
-  EXPECT_EQ(read.lines[0].idle, std::nullopt);
-  EXPECT_EQ(look(advisory("0,5,1", 7, false, "-5,null")).lines[0].waited, Duration::zero());
+  EXPECT_EQ(read.malformed, 9u);
 }
 
-TEST(PostgresLook, RefusesWhatIsNoList) {
+TEST(SqlLook, RefusesWhatIsNoList) {
   for (const char* text : {"", "{", "{}", "null", "[1", "\xff", "7"}) {
-    EXPECT_FALSE(read_look(text)) << text;
+    EXPECT_FALSE(read_locks(text)) << text;
+    EXPECT_FALSE(read_tables(text)) << text;
     EXPECT_FALSE(read_table_look(text, 1)) << text;
   }
   EXPECT_FALSE(read_table_look("[[]]", 2));
   EXPECT_FALSE(read_table_look("[7]", 1));
 }
 
-TEST(PostgresLook, ReadsRowsOfLockTables) {
+TEST(SqlLook, ReadsTables) {
+  const auto read =
+      read_tables(R"([["s.t","`s`.`t`",1,0],["s.u","\"s\".u",false,true],["s.v"],7])");
+  ASSERT_TRUE(read) << read.error();
+  ASSERT_THAT(read->lines, SizeIs(2));
+  EXPECT_EQ(read->lines[0].sql, "`s`.`t`");
+  EXPECT_TRUE(read->lines[0].readable && !read->lines[0].has_locked_at);
+  EXPECT_TRUE(!read->lines[1].readable && read->lines[1].has_locked_at);
+}
+
+TEST(SqlLook, ReadsRowsOfLockTables) {
   const auto looks = read_table_look(
       R"([[["a","me",5.5,1],["b",null,-1,null],["c","me","Infinity",null],)"
       R"(["d","me","-Infinity",null],["","me",1,1],[1,2,3,4],["e"],7,["f","me",null,null]]])",
       1);
   ASSERT_TRUE(looks) << looks.error();
-  const PostgresTableLook& read = looks->front();
+  const SqlTableLook& read = looks->front();
   ASSERT_THAT(read.lines, SizeIs(3));
   EXPECT_EQ(read.lines[0].left, std::chrono::milliseconds(5500));
   EXPECT_EQ(read.lines[0].held, seconds(1));
@@ -83,19 +91,12 @@ TEST(PostgresLook, ReadsRowsOfLockTables) {
   EXPECT_EQ(read.malformed, 6u);
 }
 
-TEST(PostgresTable, QuotesWhateverIsInAName) {
-  const PostgresTable table{.schema = "s\"x", .table = "t; DROP TABLE t", .has_locked_at = true};
-  const std::string sql = table_look({table});
-  EXPECT_THAT(sql, testing::HasSubstr("FROM \"s\"\"x\".\"t; DROP TABLE t\" WHERE"));
-  EXPECT_THAT(sql, testing::HasSubstr("l.locked_at"));
-}
-
-TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
-  PostgresBook book({.locks = {"*"}}, 100);
-  const auto seen = book.locks(look(advisory("0,1,1", 12, false, "1.0,null") + "," +
-                                    advisory("0,1,1", 11, false, "2.0,null") + "," +
-                                    advisory("0,1,1", 10, true, "null,9.0")),
-                               kNow);
+TEST(SqlBook, TellsWhoHoldsAndWhoWaitsInOrder) {
+  SqlBook book({.locks = {"*"}}, 100);
+  const auto seen = book.locks(
+      look(advisory("1", 12, false, "1.0,null") + "," + advisory("1", 11, false, "2.0,null") + "," +
+           advisory("1", 10, true, "null,9.0")),
+      kNow);
   ASSERT_THAT(seen, SizeIs(1));
   EXPECT_THAT(owners(seen[0].holders), ElementsAre("process 10"));
   EXPECT_THAT(owners(*seen[0].waiting), ElementsAre("process 11", "process 12"));
@@ -105,20 +106,19 @@ TEST(PostgresBook, TellsWhoHoldsAndWhoWaitsInOrder) {
   EXPECT_EQ(seen[0].changes, 0u);
 }
 
-TEST(PostgresBook, TellsWhoAHolderIsAsFarAsItMaySee) {
-  PostgresBook book({.locks = {"*"}, .exclude = {"*:3"}}, 100);
-  const auto seen =
-      book.locks(look(advisory("0,1,1", 10, true, "null,null", R"("worker, 10.0.0.7")") + "," +
-                      advisory("0,2,1", 11, true) + "," + advisory("0,3,1", 12, true)),
-                 kNow);
+TEST(SqlBook, TellsWhoAHolderIsAsFarAsItMaySee) {
+  SqlBook book({.locks = {"*"}, .exclude = {"*:3"}}, 100);
+  const auto seen = book.locks(look(advisory("1", 10, true, "null,null", R"("worker, 10.0.0.7")") +
+                                    "," + advisory("2", 11, true) + "," + advisory("3", 12, true)),
+                               kNow);
   ASSERT_THAT(seen, SizeIs(2)) << "one is excluded";
   EXPECT_EQ(seen[0].holders[0].about, "process 10 (worker, 10.0.0.7)");
   EXPECT_EQ(seen[1].holders[0].about, "process 11");
 }
 
-TEST(PostgresBook, TellsOnceThatALockIsFree) {
-  PostgresBook book({.locks = {"*"}}, 100);
-  book.locks(look(advisory("0,1,1", 10, true)), kNow);
+TEST(SqlBook, TellsOnceThatALockIsFree) {
+  SqlBook book({.locks = {"*"}}, 100);
+  book.locks(look(advisory("1", 10, true)), kNow);
   const auto seen = book.locks(look(""), kNow + seconds(1));
   ASSERT_THAT(seen, SizeIs(1));
   EXPECT_THAT(seen[0].holders, IsEmpty());
@@ -126,27 +126,26 @@ TEST(PostgresBook, TellsOnceThatALockIsFree) {
   EXPECT_THAT(book.locks(look(""), kNow + seconds(2)), IsEmpty());
 }
 
-TEST(PostgresBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
-  PostgresBook book({.locks = {"*"}}, 100);
+TEST(SqlBook, GuessesNoBeginningOfWhatBeganAfterTheFirstLook) {
+  SqlBook book({.locks = {"*"}}, 100);
   book.locks(look(""), kNow);
-  const auto seen = book.locks(look(advisory("0,1,1", 10, true, "null,9.0")), kNow + seconds(1));
+  const auto seen = book.locks(look(advisory("1", 10, true, "null,9.0")), kNow + seconds(1));
   ASSERT_THAT(seen, SizeIs(1));
   EXPECT_EQ(seen[0].holders[0].since, std::nullopt);
 }
 
-TEST(PostgresBook, HasABound) {
-  PostgresBook book({.locks = {"*"}}, 1);
-  EXPECT_THAT(
-      book.locks(look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 10, true)), kNow),
-      SizeIs(1));
+TEST(SqlBook, HasABound) {
+  SqlBook book({.locks = {"*"}}, 1);
+  EXPECT_THAT(book.locks(look(advisory("1", 10, true) + "," + advisory("2", 10, true)), kNow),
+              SizeIs(1));
   EXPECT_EQ(book.take_left_out(), 1u);
   EXPECT_EQ(book.take_left_out(), 0u);
 }
 
-TEST(PostgresBook, WhatACutLookLeavesOutIsFreeOnlyIfItStaysAway) {
-  PostgresBook book({.locks = {"*"}}, 100);
-  const PostgresLook both = look(advisory("0,1,1", 10, true) + "," + advisory("0,2,1", 11, true));
-  PostgresLook cut = look(advisory("0,1,1", 10, true));
+TEST(SqlBook, WhatACutLookLeavesOutIsFreeOnlyIfItStaysAway) {
+  SqlBook book({.locks = {"*"}}, 100);
+  const SqlLook both = look(advisory("1", 10, true) + "," + advisory("2", 11, true));
+  SqlLook cut = look(advisory("1", 10, true));
   cut.cut = true;
   book.locks(both, kNow);
   EXPECT_THAT(book.locks(cut, kNow + seconds(1)), SizeIs(1));
@@ -162,15 +161,15 @@ TEST(PostgresBook, WhatACutLookLeavesOutIsFreeOnlyIfItStaysAway) {
   EXPECT_THAT(book.locks(cut, kNow + seconds(13)), SizeIs(1));
 }
 
-PostgresRow row(const char* name, Duration left, Duration held = seconds(0)) {
+SqlRow row(const char* name, Duration left, Duration held = seconds(0)) {
   return {.name = name, .owner = "me", .left = left, .held = held};
 }
 
-TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
-  PostgresBook book({.locks = {"*"}}, 100);
-  const PostgresTableLook both{.lines = {row("a", seconds(60)), row("b", seconds(60))}};
-  const PostgresTableLook cut{.lines = {row("a", seconds(59))}, .cut = true};
-  const PostgresTableLook one{.lines = {row("a", seconds(58))}};
+TEST(SqlBook, RowsThatACutLookLeavesOutAreNotFree) {
+  SqlBook book({.locks = {"*"}}, 100);
+  const SqlTableLook both{.lines = {row("a", seconds(60)), row("b", seconds(60))}};
+  const SqlTableLook cut{.lines = {row("a", seconds(59))}, .cut = true};
+  const SqlTableLook one{.lines = {row("a", seconds(58))}};
   book.rows("t", both, kNow, kNow);
   EXPECT_THAT(book.rows("t", cut, kNow + seconds(1), kNow + seconds(1)), SizeIs(1));
   const auto seen = book.rows("t", one, kNow + seconds(2), kNow + seconds(2));
@@ -179,11 +178,11 @@ TEST(PostgresBook, RowsThatACutLookLeavesOutAreNotFree) {
   EXPECT_EQ(seen[1].ended, Ending::released);
 }
 
-TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
-  PostgresBook book({.locks = {"*"}}, 100);
+TEST(SqlBook, ASlowLookMovesNeitherBeginningNorEnd) {
+  SqlBook book({.locks = {"*"}}, 100);
   // Held for a minute from kNow on; the server looks shortly before it answers.
   const auto told = [&](Duration asked, Duration answered, Duration until = seconds(60)) {
-    const PostgresTableLook one{.lines = {row("a", until - answered, answered)}};
+    const SqlTableLook one{.lines = {row("a", until - answered, answered)}};
     return book.rows("t", one, kNow + asked, kNow + answered).front();
   };
   const auto end = [](const Sighting& seen) { return seen.at + *seen.ttl_left; };
@@ -198,10 +197,10 @@ TEST(PostgresBook, ASlowLookMovesNeitherBeginningNorEnd) {
   EXPECT_EQ(end(renewed), kNow + seconds(90));
 }
 
-TEST(PostgresBook, ARowThatIsKeptForItsMinimumTimeEndsEarlier) {
-  PostgresBook book({.locks = {"*"}}, 100);
+TEST(SqlBook, ARowThatIsKeptForItsMinimumTimeEndsEarlier) {
+  SqlBook book({.locks = {"*"}}, 100);
   const auto left = [&](Duration at, Duration until) {
-    const PostgresTableLook look{.lines = {row("job", until - at, at)}};
+    const SqlTableLook look{.lines = {row("job", until - at, at)}};
     return book.rows("t", look, kNow + at, kNow + at).front();
   };
   EXPECT_EQ(left(seconds(0), seconds(600)).ttl_left, seconds(600));
@@ -210,12 +209,12 @@ TEST(PostgresBook, ARowThatIsKeptForItsMinimumTimeEndsEarlier) {
   EXPECT_EQ(shortened.holders.front().owner, "me");
 }
 
-TEST(PostgresBook, TellsReleasedRowsFromExpiredOnes) {
-  PostgresBook book({.locks = {"*"}}, 100);
-  PostgresTableLook held{
+TEST(SqlBook, TellsReleasedRowsFromExpiredOnes) {
+  SqlBook book({.locks = {"*"}}, 100);
+  SqlTableLook held{
       .lines = {row("kept", seconds(1)), row("freed", seconds(9)), row("removed", seconds(9))}};
   EXPECT_THAT(book.rows("t", held, kNow, kNow), SizeIs(3));
-  PostgresTableLook ended{.lines = {row("kept", seconds(-1)), row("freed", seconds(-1))}};
+  SqlTableLook ended{.lines = {row("kept", seconds(-1)), row("freed", seconds(-1))}};
   const auto seen = book.rows("t", ended, kNow + seconds(2), kNow + seconds(2));
   ASSERT_THAT(seen, SizeIs(3));
   EXPECT_EQ(seen[0].lock, "t:freed");

@@ -1,11 +1,9 @@
-#include "watch/sources/postgres_locks.h"
+#include "watch/sources/sql_locks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/algorithm/string/replace.hpp>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "watch/sources/keys.h"
@@ -15,26 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-/// The columns of a line, in their order in lock_look.
-enum Column : std::size_t {
-  class_id,
-  object_id,
-  object_sub_id,
-  process,
-  mode,
-  granted,
-  waited,
-  idle,
-  who,
-  kColumns
-};
-
-std::optional<std::uint64_t> number(const json& value, std::uint64_t most) {
-  if (!value.is_number_unsigned()) return std::nullopt;
-  const auto read = value.get<std::uint64_t>();
-  return read <= most ? std::optional(read) : std::nullopt;
-}
-
 /// Reads seconds; nothing if infinite or out of range.
 std::optional<Duration> age(const json& value) {
   if (!value.is_number()) return std::nullopt;
@@ -43,43 +21,40 @@ std::optional<Duration> age(const json& value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(read));
 }
 
+bool is_true(const json& value) { return value == json(true) || value == json(1U); }
+
 /// A duration in the past; 0 if the clock was set back.
 std::optional<Duration> past(const json& value) {
   const auto read = age(value);
   return read ? std::optional(std::max(*read, Duration::zero())) : std::nullopt;
 }
 
-std::optional<std::string> advisory_name(const json& line) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  const auto high = number(line[class_id], kMost), low = number(line[object_id], kMost);
-  const auto keys = number(line[object_sub_id], 2);
-  if (!high || !low || !keys || *keys == 0) return std::nullopt;
-  if (*keys == 1) return fmt::format("advisory:{}", static_cast<std::int64_t>(*high << 32 | *low));
-  return fmt::format("advisory:{},{}", static_cast<std::int32_t>(*high),
-                     static_cast<std::int32_t>(*low));
-}
-
-std::optional<PostgresLock> read_lock(const json& line) {
-  if (!line.is_array() || line.size() != kColumns || !line[mode].is_string() ||
-      !line[granted].is_boolean()) {
-    return std::nullopt;
-  }
-  auto name = advisory_name(line);
-  const auto session = number(line[process], std::numeric_limits<std::uint32_t>::max());
-  if (!name || (!session && !line[process].is_null())) return std::nullopt;
-  PostgresLock lock{.name = *std::move(name),
-                    .process = session.value_or(0),
-                    .shared = line[mode].get<std::string>() == "ShareLock",
-                    .granted = line[granted].get<bool>(),
-                    .waited = past(line[waited]),
-                    .idle = past(line[idle])};
-  if (line[who].is_string()) lock.who = line[who].get<std::string>();
+std::optional<SqlLock> read_lock(const json& line) {
+  constexpr std::size_t kParts = 7;
+  if (!line.is_array() || line.size() != kParts) return std::nullopt;
+  if (!line[0].is_string() || line[0] == "" || !line[1].is_string()) return std::nullopt;
+  SqlLock lock{.name = line[0].get<std::string>(),
+               .owner = line[1].get<std::string>(),
+               .shared = is_true(line[2]),
+               .granted = is_true(line[3]),
+               .waited = past(line[4]),
+               .idle = past(line[5])};
+  if (line[6].is_string()) lock.who = line[6].get<std::string>();
   return lock;
 }
 
-std::optional<PostgresRow> read_row(const json& line) {
+std::optional<SqlTable> read_table(const json& line) {
+  if (!line.is_array() || line.size() != 4) return std::nullopt;
+  if (!line[0].is_string() || !line[1].is_string()) return std::nullopt;
+  return SqlTable{.name = line[0].get<std::string>(),
+                  .sql = line[1].get<std::string>(),
+                  .readable = is_true(line[2]),
+                  .has_locked_at = is_true(line[3])};
+}
+
+std::optional<SqlRow> read_row(const json& line) {
   if (!line.is_array() || line.size() != 4 || !line[0].is_string()) return std::nullopt;
-  PostgresRow row{.name = line[0].get<std::string>(), .owner = {}, .left = {}, .held = {}};
+  SqlRow row{.name = line[0].get<std::string>(), .owner = {}, .left = {}, .held = {}};
   if (row.name.empty()) return std::nullopt;
   if (line[1].is_string()) row.owner = line[1].get<std::string>();
   row.left = age(line[2]);
@@ -91,9 +66,9 @@ std::optional<PostgresRow> read_row(const json& line) {
 }
 
 template <class Line>
-PostgresLines<Line> read_lines(const json& lines, std::size_t most,
-                               std::optional<Line> (*read)(const json&)) {
-  PostgresLines<Line> look;
+SqlLines<Line> read_lines(const json& lines, std::size_t most,
+                          std::optional<Line> (*read)(const json&)) {
+  SqlLines<Line> look;
   for (const json& line : lines) {
     if (look.lines.size() == most) {
       look.cut = true;
@@ -108,14 +83,8 @@ PostgresLines<Line> read_lines(const json& lines, std::size_t most,
   return look;
 }
 
-std::string quote_identifier(std::string_view name) {
-  return fmt::format("\"{}\"", boost::replace_all_copy(std::string(name), "\"", "\"\""));
-}
-
-Party party_of(const PostgresLock& lock, std::optional<Duration> lasted, TimePoint at) {
-  Party party{
-      .owner = lock.process == 0 ? "prepared transaction" : fmt::format("process {}", lock.process),
-      .shared = lock.shared};
+Party party_of(const SqlLock& lock, std::optional<Duration> lasted, TimePoint at) {
+  Party party{.owner = lock.owner, .shared = lock.shared};
   if (lasted) party.since = at - *lasted;
   party.about = lock.who.empty() ? party.owner : fmt::format("{} ({})", party.owner, lock.who);
   return party;
@@ -138,35 +107,25 @@ bool may_be_left_out(bool cut, const Sighting& before, TimePoint at) {
 
 }  // namespace
 
-std::string lock_look(std::uint64_t version) {
-  constexpr std::uint64_t kTellsWaits = 140'000;
-  // Our own session takes no such locks, but behind a transaction pooler it may have one of another
-  // client, for ever if that forgot it.
-  return fmt::format(
-      R"(SELECT coalesce(json_agg(json_build_array(l.c, l.o, l.objsubid, l.pid, l.mode, l.granted,
-  extract(epoch FROM clock_timestamp() - l.began)::float8,
-  CASE WHEN a.state LIKE 'idle%' THEN extract(epoch FROM clock_timestamp() - a.state_change)::float8 END,
-  nullif(concat_ws(', ', nullif(left(a.application_name, 64), ''), host(a.client_addr)), ''))), '[]')::text
-FROM (SELECT classid::bigint AS c, objid::bigint AS o, objsubid, pid, mode, granted, {} AS began
-  FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND database =
-    (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) LIMIT {}) AS l
-LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid)",
-      version >= kTellsWaits ? "waitstart" : "NULL::timestamptz", kMostLocks + 1);
-}
-
-tl::expected<PostgresLook, std::string> read_look(std::string_view text) {
+tl::expected<SqlLook, std::string> read_locks(std::string_view text) {
   const json lines = json::parse(text, nullptr, false);
   if (!lines.is_array()) return tl::unexpected<std::string>("its locks cannot be read");
   return read_lines(lines, kMostLocks, read_lock);
 }
 
-tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::string_view text,
-                                                                          std::size_t tables) {
+tl::expected<SqlLines<SqlTable>, std::string> read_tables(std::string_view text) {
+  const json lines = json::parse(text, nullptr, false);
+  if (!lines.is_array()) return tl::unexpected<std::string>("its tables cannot be read");
+  return read_lines(lines, kMostTables, read_table);
+}
+
+tl::expected<std::vector<SqlTableLook>, std::string> read_table_look(std::string_view text,
+                                                                     std::size_t tables) {
   const json answer = json::parse(text, nullptr, false);
   if (!answer.is_array() || answer.size() != tables) {
     return tl::unexpected<std::string>("its lock tables cannot be read");
   }
-  std::vector<PostgresTableLook> looks;
+  std::vector<SqlTableLook> looks;
   for (const json& lines : answer) {
     if (!lines.is_array()) return tl::unexpected<std::string>("its lock tables cannot be read");
     looks.push_back(read_lines(lines, kMostTableRows, read_row));
@@ -174,35 +133,15 @@ tl::expected<std::vector<PostgresTableLook>, std::string> read_table_look(std::s
   return looks;
 }
 
-std::string table_look(const std::vector<PostgresTable>& tables) {
-  // Include rows that ended a few seconds ago: a release moves the end to an earlier time, an
-  // expiry does not. extract() reads a timestamp without time zone as UTC.
-  constexpr int kRemembered = 5;
-  std::string sql;
-  for (const PostgresTable& table : tables) {
-    sql += fmt::format(
-        "{0}coalesce((SELECT json_agg(json_build_array(left(l.name::text, 256), "
-        "left(l.locked_by::text, 128), (extract(epoch FROM l.lock_until) - c.t)::float8, {1})) "
-        "FROM (SELECT * FROM {2}.{3} WHERE extract(epoch FROM lock_until) > "
-        "extract(epoch FROM clock_timestamp()) - {4} LIMIT {5}) AS l, "
-        "(SELECT extract(epoch FROM clock_timestamp()) AS t) AS c), '[]')",
-        sql.empty() ? "SELECT json_build_array(" : ", ",
-        table.has_locked_at ? "(c.t - extract(epoch FROM l.locked_at))::float8" : "NULL",
-        quote_identifier(table.schema), quote_identifier(table.table), kRemembered,
-        kMostTableRows + 1);
-  }
-  return sql + ")::text";
-}
-
-std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first, bool cut,
-                                            TimePoint at) {
+std::vector<Sighting> SqlBook::replace(Known& known, Known now, bool first, bool cut,
+                                       TimePoint at) {
   std::vector<Sighting> seen;
   for (auto& [name, sighting] : now) {
     const auto before = known.find(name);
     sighting.first_look = first;
     for (Party& party : sighting.holders) {
       if (before == known.end()) continue;
-      // PostgreSQL does not tell when a lock was granted. For holdings older than the first look,
+      // The server does not tell when a lock was granted. For holdings older than the first look,
       // the session's times are a guess. For later ones, use the time of the look: it is on average
       // as late at the beginning as at the end, so durations are right on average.
       const auto old = std::ranges::find(before->second.holders, party.owner, &Party::owner);
@@ -227,10 +166,10 @@ std::vector<Sighting> PostgresBook::replace(Known& known, Known now, bool first,
   return seen;
 }
 
-std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at) {
+std::vector<Sighting> SqlBook::locks(const SqlLook& look, TimePoint at) {
   Known now;
   const bool first = !std::exchange(looked_, true);
-  for (const PostgresLock& lock : look.lines) {
+  for (const SqlLock& lock : look.lines) {
     if (!is_wanted(request_, lock.name)) continue;
     if (!now.contains(lock.name) && now.size() >= most_) {
       ++left_out_;
@@ -257,13 +196,13 @@ std::vector<Sighting> PostgresBook::locks(const PostgresLook& look, TimePoint at
   return replace(locks_, std::move(now), first, look.cut, at);
 }
 
-std::vector<Sighting> PostgresBook::rows(const std::string& table, const PostgresTableLook& look,
-                                         TimePoint asked_at, TimePoint answered_at) {
+std::vector<Sighting> SqlBook::rows(const std::string& table, const SqlTableLook& look,
+                                    TimePoint asked_at, TimePoint answered_at) {
   Table& book = tables_[table];
   const bool first = !std::exchange(book.looked, true);
   Known held;
   std::map<std::string, Row> rows;
-  for (const PostgresRow& row : look.lines) {
+  for (const SqlRow& row : look.lines) {
     const std::string name = fmt::format("{}:{}", table, row.name);
     if (!is_wanted(request_, name)) continue;
     if (rows.size() >= most_) {

@@ -13,27 +13,29 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/etcd/client/messages.h"
+#include "strategies/etcd/client/connection.h"
 #include "watch/sources/keys.h"
 #include "watch/sources/lock_state.h"
 
 namespace lockbench::watch {
 
 /// A key with its value and metadata.
-struct EtcdEntry {
+struct KeyEntry {
   std::string name, value;
   std::int64_t created = 0;   ///< the create revision
   std::int64_t modified = 0;  ///< the modification revision
   etcd::LeaseId lease = 0;
+  /// NATS: when it ends without a change, TimePoint::max(): never. There each key is a lock.
+  std::optional<TimePoint> ends{};
 };
 /// A change or deletion of a key.
-struct EtcdChange {
+struct KeyChange {
   bool deleted = false;
-  EtcdEntry entry;  ///< of a deleted key: only the name and, as `modified`, the revision
+  KeyEntry entry;  ///< of a deleted key: only the name and, as `modified`, the revision
 };
 
-/// The lock that a key of etcd belongs to.
-struct EtcdPlace {
+/// The lock that a key belongs to.
+struct KeyPlace {
   std::string lock;
   Shape shape = Shape::etcd_key;
   bool shared = false;
@@ -42,7 +44,7 @@ inline std::string etcd_hex(etcd::LeaseId lease) {
   return fmt::format("{:x}", static_cast<std::uint64_t>(lease));
 }
 /// Whether it is LOCK/part/x/TOKEN or LOCK/part/s/TOKEN, as lockbench's own locks have them.
-inline bool is_part_of_lock(const EtcdEntry& entry, std::string_view part) {
+inline bool is_part_of_lock(const KeyEntry& entry, std::string_view part) {
   const std::string_view name = entry.name;
   const std::size_t at = name.rfind(part);
   if (at == std::string_view::npos || at == 0 || entry.lease == 0) return false;
@@ -52,33 +54,34 @@ inline bool is_part_of_lock(const EtcdEntry& entry, std::string_view part) {
 /// Recognizes LOCK/LEASE (hexadecimal), as etcd's own clients write it; lockbench's LOCK/TOKEN
 /// (random) and LOCK/queue/x/TOKEN; any other key is a lock by itself. Nothing for auxiliary keys,
 /// such as guards.
-inline std::optional<EtcdPlace> etcd_place_of(const EtcdEntry& entry) {
+inline std::optional<KeyPlace> etcd_place_of(const KeyEntry& entry) {
   const std::string_view name = entry.name;
+  if (entry.ends) return KeyPlace{.lock = entry.name, .shape = Shape::token};
   if (is_part_of_lock(entry, "/guard/")) return std::nullopt;
   constexpr std::string_view kQueue = "/queue/";
   if (const std::size_t at = name.rfind(kQueue); is_part_of_lock(entry, kQueue)) {
     const std::string_view rest = name.substr(at + kQueue.size());
-    return EtcdPlace{.lock = std::string(name.substr(0, at)),
-                     .shape = Shape::etcd_queue,
-                     .shared = rest.starts_with("s/")};
+    return KeyPlace{.lock = std::string(name.substr(0, at)),
+                    .shape = Shape::etcd_queue,
+                    .shared = rest.starts_with("s/")};
   }
   const std::size_t slash = name.rfind('/');
   const std::string_view last = slash == std::string_view::npos ? "" : name.substr(slash + 1);
   if (slash > 0 && entry.lease != 0 && (last == etcd_hex(entry.lease) || is_uuid(last))) {
-    return EtcdPlace{.lock = std::string(name.substr(0, slash)), .shape = Shape::etcd_queue};
+    return KeyPlace{.lock = std::string(name.substr(0, slash)), .shape = Shape::etcd_queue};
   }
-  return EtcdPlace{.lock = entry.name};
+  return KeyPlace{.lock = entry.name};
 }
 
-/// The state of etcd's locks, from its keys and their changes. Plain data, for one thread.
-class EtcdLocks {
+/// The state of the locks of etcd or NATS, from keys and their changes. Plain data, for one thread.
+class KeyLocks {
  public:
-  EtcdLocks(const Request& request, std::size_t most_keys)
+  KeyLocks(const Request& request, std::size_t most_keys)
       : request_({.locks = request.locks, .exclude = request.exclude}), most_(most_keys) {}
 
   /// Takes a key that was found at the start or has changed at `at`. Returns the lock that it
   /// belongs to; nothing if it is not followed.
-  std::optional<std::string> put(const EtcdEntry& entry, TimePoint at) {
+  std::optional<std::string> put(const KeyEntry& entry, TimePoint at) {
     const auto place = etcd_place_of(entry);
     if (!place || entry.created <= 0) return std::nullopt;
     if (!is_wanted(request_, place->lock) && !is_wanted(request_, entry.name)) {
@@ -94,7 +97,7 @@ class EtcdLocks {
       return std::nullopt;
     }
     const auto created = static_cast<std::uint64_t>(entry.created);
-    by_key_[entry.name] = {.lock = place->lock, .created = created};
+    by_key_[entry.name] = {.lock = place->lock, .created = created, .modified = entry.modified};
     Lock& lock = locks_[place->lock];
     lock.shape = place->shape;
     Contender& contender = lock.queue[created];
@@ -102,15 +105,16 @@ class EtcdLocks {
     contender.about = entry.lease != 0 ? "lease " + contender.owner : "";
     contender.shared = place->shared;
     contender.lease = entry.lease;
-    lock.lasts_until.reset();
+    std::optional<TimePoint> end = entry.ends;
     if (value->is_record) {
       lock.shape = Shape::record;
       contender.about = value->owner;
       // As Kubernetes' own clients do, count from the time at which the renewal was seen: the time
       // in the record is of another clock.
-      lock.lasts_until = value->lasts ? at + *value->lasts : TimePoint::max();
-      records_.insert(place->lock);
+      end = std::min(end.value_or(TimePoint::max()),
+                     value->lasts ? at + *value->lasts : TimePoint::max());
     }
+    set_end(place->lock, lock, end);
     return place->lock;
   }
   std::vector<Sighting> begun(TimePoint at) const {
@@ -122,7 +126,7 @@ class EtcdLocks {
 
   /// Takes changes in the order of their revisions. Returns, for each revision, a sighting of each
   /// lock that changed.
-  std::vector<Sighting> take(const std::vector<EtcdChange>& changes, TimePoint at) {
+  std::vector<Sighting> take(const std::vector<KeyChange>& changes, TimePoint at) {
     std::vector<Sighting> seen;
     for (std::size_t i = 0; i < changes.size();) {
       // All changes of one transaction have the same revision and count as one.
@@ -137,24 +141,26 @@ class EtcdLocks {
         const auto lock = locks_.find(name);
         seen.push_back(sighting(name, lock->second, at));
         seen.back().changes = count;
-        if (lock->second.queue.empty()) locks_.erase(lock);
+        if (!lock->second.queue.empty()) continue;
+        set_end(name, lock->second, std::nullopt);
+        locks_.erase(lock);
       }
     }
     return seen;
   }
 
-  /// Sightings of records that were not renewed in time. Each is told once.
+  /// Whether expired() has something to tell.
+  bool has_expired(TimePoint at) const { return !ends_.empty() && ends_.begin()->first <= at; }
+  /// Sightings of locks that were not renewed in time. Each is told once; its key stays.
   std::vector<Sighting> expired(TimePoint at) {
     std::vector<Sighting> seen;
-    std::erase_if(records_, [&](const std::string& name) {
-      const auto lock = locks_.find(name);
-      if (lock == locks_.end() || lock->second.shape != Shape::record) return true;
-      if (at < lock->second.lasts_until) return false;
+    while (has_expired(at)) {
+      const std::string name = ends_.begin()->second;
+      ends_.erase(ends_.begin());
       // It ends without a change of the key.
-      seen.push_back(sighting(name, lock->second, at));
+      seen.push_back(sighting(name, locks_.at(name), at));
       seen.back().ended = Ending::expired;
-      return true;
-    });
+    }
     return seen;
   }
 
@@ -204,12 +210,17 @@ class EtcdLocks {
   /// Keys whose value is no lock's, since the last call.
   std::vector<std::string> take_no_locks() { return std::exchange(no_locks_, {}); }
   std::size_t keys() const { return by_key_.size(); }
+  /// The revision of a key's latest change; 0 if the key is not there.
+  std::int64_t modified(const std::string& key) const {
+    const auto found = by_key_.find(key);
+    return found == by_key_.end() ? 0 : found->second.modified;
+  }
 
  private:
   struct Lock {
     Shape shape = Shape::etcd_key;
     Contenders queue;                        ///< by create revision
-    std::optional<TimePoint> lasts_until{};  ///< a record, if it is not renewed
+    std::optional<TimePoint> lasts_until{};  ///< a record, or NATS: if it is not renewed
   };
   struct Lease {
     SteadyTime end;
@@ -219,8 +230,14 @@ class EtcdLocks {
   struct Place {
     std::string lock;
     std::uint64_t created = 0;
+    std::int64_t modified = 0;
   };
 
+  void set_end(const std::string& name, Lock& lock, std::optional<TimePoint> end) {
+    if (lock.lasts_until) ends_.erase({*lock.lasts_until, name});
+    lock.lasts_until = end;
+    if (end && *end != TimePoint::max()) ends_.insert({*end, name});
+  }
   std::optional<std::string> remove(const std::string& key) {
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) return std::nullopt;
@@ -233,10 +250,14 @@ class EtcdLocks {
   }
   Sighting sighting(const std::string& name, const Lock& lock, TimePoint at) const {
     Sighting seen = queued_lock(name, at, lock.shape, lock.queue);
-    if (lock.shape == Shape::record && !lock.queue.empty()) {
-      const bool is_free = lock.queue.begin()->second.owner.empty() || at >= *lock.lasts_until;
+    if (lock.lasts_until && !lock.queue.empty()) {
+      const bool is_record = lock.shape == Shape::record,
+                 ends = lock.lasts_until != TimePoint::max();
+      const bool given_back = is_record && lock.queue.begin()->second.owner.empty();
+      const bool is_free = given_back || at >= *lock.lasts_until;
       if (is_free) seen.holders.clear();
-      if (!is_free && lock.lasts_until != TimePoint::max()) seen.ttl_left = *lock.lasts_until - at;
+      if (!is_free && ends) seen.ttl_left = *lock.lasts_until - at;
+      seen.no_ttl = !is_record && !ends;
       // The key stays, so its number is no fence.
       seen.fence.reset();
     } else if (!lock.queue.empty()) {
@@ -266,7 +287,7 @@ class EtcdLocks {
   std::unordered_map<etcd::LeaseId, Lease> leases_;
   std::size_t sweep_at_ = 10'000;  ///< number of leases
   std::uint64_t unfollowed_ = 0;
-  std::set<std::string> records_;  ///< that may still expire
+  std::set<std::pair<TimePoint, std::string>> ends_;  ///< of locks, by name
   std::vector<std::string> no_locks_;
 };
 
