@@ -94,7 +94,9 @@ TEST(WatchOptions, WhatCannotBeWatchedIsNamed) {
   EXPECT_THAT(watch_error({}), HasSubstr("give servers, such as --redis URL"));
   EXPECT_THAT(watch_error({"--memcached", "h:11211"}), StartsWith("unknown option --memcached"));
   EXPECT_TRUE(parse_watch({"--nats", "nats://h:4222"}));
-  if (!left_out("mysql")) EXPECT_EQ(watch_error({"--mysql", "mysql://ann@db"}), "accepted");
+  if (!left_out("mysql")) {
+    EXPECT_EQ(watch_error({"--mysql", "mysql://ann@db"}), "accepted");
+  }
   EXPECT_THAT(watch_error(with_redis({"--locks", "lock:*,"})),
               StartsWith("--locks: \"\" is not the name of a lock"));
   EXPECT_THAT(watch_error(with_redis({"--budget", "0"})), HasSubstr("1 to 100000"));
