@@ -20,8 +20,8 @@ constexpr Duration kLongestRtt = 1s;
 /// So many sections, but no less than this time.
 constexpr int kSections = 2000;
 constexpr Duration kShortest = 5s;
-/// The first of the order, and of all their simulations together, so that they take some two
-/// seconds. A time limit would give another answer on another machine.
+/// Only so many strategies are played, the first in the order, with so many events in all, so that
+/// an answer takes some two seconds. A time limit would give another answer on another machine.
 constexpr std::size_t kMostPlayed = 8;
 constexpr std::uint64_t kMostEvents = 800'000;
 

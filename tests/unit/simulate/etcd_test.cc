@@ -249,6 +249,45 @@ TEST(SimulatedEtcd, ARenewalThatComesTooLateWaitsForTheEndOfItsLease) {
   });
 }
 
+TEST(SimulatedEtcd, AMemberThatIsApartHasNoAnswerAndARestartedOneLosesItsConnections) {
+  test::on_virtual_time([] {
+    World world{1, {}};
+    Network network{world, {}};
+    EtcdNode node(world, network, 0, kLocalRegion, 3);
+    const std::vector<Server*> servers{&node};
+    Host host(world, 1, kLocalRegion, Clock(), {});
+    SimulatedLinks links(std::make_shared<SimulatedDialer>(host, network, servers));
+    HostEnv env(host, 1, false);
+    const etcd::Endpoint second = test::must(etcd::parse_endpoint("etcd://etcd-0:2"));
+    etcd::Connection client(second, 1s, env, links);
+    const auto lease = client.grant_lease(1, {}).value();
+    std::shared_ptr<etcd::Completions> none;
+    const auto link = links
+                          .open({.member = second.hosts.front(),
+                                 .endpoint = second,
+                                 .limits = {{}, 1s},
+                                 .env = env,
+                                 .completions = none})
+                          .value();
+    const auto stream = link->make_stream(etcd::kLeaseKeepAlive.name, {}, Duration::max());
+    etcdserverpb::LeaseKeepAliveRequest renewal;
+    renewal.set_id(lease.id);
+    world.carrier().wait(nullptr, world.now() + 1s, {});
+    ASSERT_TRUE(stream->write(renewal, {{}, 1s}));
+    world.carrier().wait(nullptr, world.now() + 10ms, {});
+    node.isolate(1);  // the answer waits until the leader has looked
+    EXPECT_FALSE(stream->read({{}, 1s}));
+    EXPECT_FALSE(client.grant_lease(1, {}));
+    node.reunite();
+    EXPECT_TRUE(client.grant_lease(1, {}));
+    const auto other = link->make_stream(etcd::kLeaseKeepAlive.name, {}, Duration::max());
+    ASSERT_TRUE(other->write(renewal, {{}, 1s}));
+    ASSERT_TRUE(other->read({{}, 1s}));
+    node.restart_follower(1);
+    ASSERT_FALSE(other->write(renewal, {{}, 1s}) && other->read({{}, 1s}));
+  });
+}
+
 TEST(SimulatedEtcd, TellsItsCommands) {
   Plan plan = plan_for("etcd");
   plan.workload.duration = 1s;
