@@ -204,8 +204,8 @@ class NatsWatch : public Watching {
 
   /// A renewal that came in time may still be on its way: it looks first.
   void end_expired() {
-    const TimePoint over = env_.now() - nats::kKeptLonger;
-    if (!locks_.has_expired(over) || budget_.next(1, env_.now()) > env_.now()) return;
+    const TimePoint now = env_.now(), over = now - nats::kKeptLonger;
+    if (!locks_.has_expired(over) || budget_.next(1, now) > now) return;
     look();
     catch_up();
     for (Sighting& seen : locks_.expired(over)) {

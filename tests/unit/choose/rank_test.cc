@@ -117,7 +117,7 @@ TEST(Rank, WithoutAValidRunOfTheMeasurementIsNotDecided) {
   const auto after = [&](bool valid) {
     results::Run run = measured("racer", 1e-3);
     run.generator.valid = valid;
-    run.generator.reasons = {"other programs"};
+    if (!valid) run.generator.reasons = {"other programs"};
     const Evidence both({{"measured.json", under(32, {run})}},
                         {{"reference", under(32, {measured("racer", 1e-3)})}});
     return choose(requirements, {&racer}, both, &before).not_decided;

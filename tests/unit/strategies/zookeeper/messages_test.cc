@@ -127,7 +127,7 @@ TEST(ZookeeperQueue, NumbersAreTheLastTenDigitsAndTheirSign) {
   EXPECT_EQ(sequence_of("0000000000"), 0);
   EXPECT_EQ(sequence_of("x--000000001"), -1);
   EXPECT_EQ(sequence_of("x--2147483648"), std::numeric_limits<std::int32_t>::min());
-  for (const char* name : {"", "x", "x-000000004", "x-00000000x2", "x-+00000001", "x-2147483648"}) {
+  for (const char* name : {"", "x", "x000000004", "x-00000000x2", "x-+00000001", "x-2147483648"}) {
     EXPECT_FALSE(sequence_of(name)) << name;
   }
 }
