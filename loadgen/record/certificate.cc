@@ -126,6 +126,12 @@ void certify_machine(const RunEvidence& evidence, results::Generator& generator,
     invalid(fmt::format("other programs used {:.0f} % of the machine's CPU",
                         100 * *generator.other_cpu_share));
   }
+  if (stood_still(evidence)) {
+    invalid(
+        fmt::format("the load generator stood still for {:.0f} ms, with a longest wait of {:.0f} "
+                    "ms: it was stopped, or had no CPU",
+                    1e3 * seconds(evidence.stood_still), 1e3 * seconds(evidence.acquire.max)));
+  }
 }
 
 /// Records and judges how busy the clients' threads are. In a closed loop clients ask as fast as
@@ -254,8 +260,8 @@ results::Generator certify(const RunEvidence& evidence) {
     };
     invalid(
         fmt::format("an empty request to the client program took {} µs, with acquire p50 {} µs: "
-                    "the program was "
-                    "the bottleneck (see --clients-per-process)",
+                    "the program was the "
+                    "bottleneck (see --clients-per-process)",
                     us(evidence.echo), us(evidence.acquire)));
   }
   if (renews_too_late(evidence)) {
@@ -272,12 +278,6 @@ results::Generator certify(const RunEvidence& evidence) {
     invalid(fmt::format(
         "{}: all clients were busy, so sections began late, p99 {:.1f} ms after the schedule",
         results::kNotTheLoadAskedFor, 1e-3 * static_cast<double>(p99_us(evidence.schedule_lag))));
-  }
-  if (stood_still(evidence)) {
-    invalid(
-        fmt::format("the load generator stood still for {:.0f} ms, with a longest wait of {:.0f} "
-                    "ms: it was stopped, or had no CPU",
-                    1e3 * seconds(evidence.stood_still), 1e3 * seconds(evidence.acquire.max)));
   }
   if (evidence.overrun_seconds > kOverrunNoise + kHighestOverrunShare * evidence.wall_seconds) {
     invalid(fmt::format("the runner noticed the end {:.2f} s late: the machine was overloaded",
