@@ -94,7 +94,7 @@ class NatsWatch : public Watching {
   void open(const std::string& bucket, const nats::Answer& stream) {
     const nlohmann::json config{{"stream_name", "KV_" + bucket},
                                 {"config",
-                                 {{"deliver_subject", nats_.heard_subject()},
+                                 {{"deliver_subject", need(nats_.heard_subject())},
                                   {"deliver_policy", "last_per_subject"},
                                   {"filter_subject", fmt::format("$KV.{}.>", bucket)},
                                   {"ack_policy", "none"},

@@ -131,6 +131,7 @@ StoreResult<void> Connection::secure(const std::stop_token& stop, TimePoint end)
 /// Also subscribes to the answers of this connection's requests.
 StoreResult<void> Connection::log_in(const std::stop_token& stop, TimePoint end) {
   inbox_ = fmt::format("_INBOX.lockbench-{}.", random_token(env_));
+  hears_ = false;
   auto sent =
       send(fmt::format("CONNECT {}\r\nSUB {}* 1\r\nPING\r\n", login_of(endpoint_), inbox_), end);
   if (!sent) return sent;
@@ -157,6 +158,17 @@ StoreResult<Answer> Connection::ask(const Request& request, const std::stop_toke
   if (!answer || dropped) close();
   if (answered && dropped) return fail(Kind::unanswered, "the answer was lost");
   return answer;
+}
+
+StoreResult<std::string> Connection::heard_subject() {
+  // A consumer sends nothing while only a wildcard fits its subject, so that of answers must not.
+  const std::string subject = inbox_ + "heard.all";
+  if (!std::exchange(hears_, true)) {
+    const auto sent =
+        send(fmt::format("SUB {} 2\r\n", subject), Carrier::current().now() + timeouts_.answer);
+    if (!sent) return tl::unexpected(sent.error());
+  }
+  return subject;
 }
 
 StoreResult<Answer> Connection::exchange(const Request& request, const std::stop_token& stop) {

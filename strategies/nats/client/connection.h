@@ -43,11 +43,8 @@ class Connection {
   /// A refusal by JetStream is an answer; an error of the server is `rejected`.
   StoreResult<Answer> ask(const Request& request, const std::stop_token& stop = {});
 
-  /// Once connected: a subject for what consumers send to this connection.
-  std::string heard_subject() {
-    hears_ = true;
-    return inbox_ + "heard";
-  }
+  /// Once connected: subscribes to a subject for what consumers send to this connection.
+  StoreResult<std::string> heard_subject();
   /// The next message of a consumer, also one that came before an answer, or an error; nothing if
   /// none comes within `longest`, or after a stop.
   StoreResult<std::optional<Message>> hear(Duration longest, const std::stop_token& stop);
@@ -86,7 +83,7 @@ class Connection {
   ServerInfo server_;
   std::string received_;       ///< bytes not used yet
   std::string inbox_;          ///< the beginning of the subjects of answers
-  bool hears_ = false;         ///< has told a subject to consumers
+  bool hears_ = false;         ///< is subscribed to what consumers send
   std::deque<Message> heard_;  ///< before an answer
   std::uint64_t asked_ = 0;
 };

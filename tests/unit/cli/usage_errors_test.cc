@@ -130,6 +130,11 @@ std::vector<Malformed> malformed_options() {
        {"redis-cas-retry cannot run here: it takes no lock"}},
       {"CommandBehindItsOptions", {"--redis", "redis://h", "list"}, {"no such strategy \"list\""}},
       {"ChooseWithoutARequirement", {"choose"}, {"--stores", "--work-time-p99"}},
+  };
+}
+
+std::vector<Malformed> malformed_experiments() {
+  return {
       {"ObjectiveThatCannotBeKept", {"capacity", "--slo", "acquire.p99>20ms"}, {"use <"}},
       {"ObjectiveThatCannotBeMissed", {"capacity", "--slo", "fairness.jain<=0.5"}, {"use >"}},
       {"PlannedRate", {"capacity", "--planned-rate", "0"}, {"\"0\" is not a number from"}},
@@ -264,8 +269,8 @@ std::vector<Malformed> malformed_files() {
 
 std::vector<Malformed> all_malformed() {
   std::vector<Malformed> all = malformed_options();
-  for (const auto& more :
-       {malformed_simulations(), malformed_workloads(), malformed_servers(), malformed_files()}) {
+  for (const auto& more : {malformed_experiments(), malformed_simulations(), malformed_workloads(),
+                           malformed_servers(), malformed_files()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 
 #include "results/tables/show.h"
 #include "tests/support/output_of.h"
@@ -81,7 +83,7 @@ TEST(JUnit, WhatWasNotTestedIsNoSuccess) {
   result.skipped = {{"lost", "did not start: refused"}, {"absent", "not built"}};
   const std::vector<Check> checks = checks_of(result);
   std::vector<Judged> outcomes;
-  for (const Check& check : checks) outcomes.push_back(check.outcome);
+  std::ranges::transform(checks, std::back_inserter(outcomes), &Check::outcome);
   EXPECT_THAT(outcomes, testing::ElementsAre(Judged::undecided, Judged::undecided, Judged::skipped,
                                              Judged::skipped, Judged::undecided, Judged::skipped))
       << "a single client, and readers alone, have nothing to exclude";
