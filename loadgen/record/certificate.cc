@@ -105,6 +105,12 @@ void certify_machine(const RunEvidence& evidence, results::Generator& generator,
     // The two clocks are not read at the same instant.
     generator.pressure_share = std::min(1.0, *pressure_seconds / evidence.wall_seconds);
   }
+  if (stood_still(evidence)) {
+    invalid(
+        fmt::format("the load generator stood still for {:.0f} ms, with a longest wait of {:.0f} "
+                    "ms: it was stopped, or had no CPU",
+                    1e3 * seconds(evidence.stood_still), 1e3 * seconds(evidence.acquire.max)));
+  }
   if (throttled_seconds && *throttled_seconds > kHighestThrottledShare * evidence.wall_seconds) {
     invalid(fmt::format(
         "a CPU limit held threads up for {:.2f} s: raise the limit of the container or service "
@@ -125,12 +131,6 @@ void certify_machine(const RunEvidence& evidence, results::Generator& generator,
   if (others > kHighestOtherShare * cpu->total + kTickNoiseSeconds) {
     invalid(fmt::format("other programs used {:.0f} % of the machine's CPU",
                         100 * *generator.other_cpu_share));
-  }
-  if (stood_still(evidence)) {
-    invalid(
-        fmt::format("the load generator stood still for {:.0f} ms, with a longest wait of {:.0f} "
-                    "ms: it was stopped, or had no CPU",
-                    1e3 * seconds(evidence.stood_still), 1e3 * seconds(evidence.acquire.max)));
   }
 }
 
